@@ -152,7 +152,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _ModuleType:
-    # `shardcore.jax` loads JAX, so it is imported by whoever asks for it.
+    # `shardcore.jax` loads JAX, so users import it themselves.
     if name == "jax":
         return _import_module("shardcore.jax")
     raise AttributeError(f"module 'shardcore' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """The Rust core. Import its classes from :mod:`shardcore`.
 
-Shapes are sequences of sizes, one for each dim, in elements. Device ids are the logical ids that a
-mesh lists. Meshes, shardings and rules are immutable, hashable, picklable, and print as `sdy` text.
+Shapes are sequences of sizes, one for each dim, in elements. Device ids are the logical ids of a
+mesh. Meshes, shardings and rules are immutable, hashable and picklable, and print as `sdy` text.
 
 Source: Shardy's sharding representation (``docs/sharding_representation.md`` upstream).
 """
@@ -103,8 +103,8 @@ class MeshAxis:
 class Mesh:
     """Named axes, major to minor, over devices.
 
-    ``Mesh({"x": 2, "y": 4})`` has the devices 0 to 7 in row-major order; ``device_ids`` lists
-    them in another order. ``Mesh.maximal(3)`` is device 3 alone; ``Mesh()`` is the empty mesh, a
+    ``Mesh({"x": 2, "y": 4})`` has the devices 0 to 7 in row-major order; ``device_ids`` gives
+    another order. ``Mesh.maximal(3)`` is device 3 alone; ``Mesh()`` is the empty mesh, a
     placeholder.
 
     Args:
@@ -116,9 +116,9 @@ class Mesh:
         axis_names: the names of the axes of ``devices``, major to minor.
 
     Raises:
-        VerificationError: sizes below 1, names used twice, 2^62 devices or more, or device ids that
-            are no permutation (``invalid-mesh``).
-        ProgramTooLargeError: device ids of more than 2^24 devices, or more than 2^20 axes.
+            VerificationError: a size is below 1, a name is used twice, there are 2^62 devices or
+                more, or the device ids are no permutation (``invalid-mesh``).
+        ProgramTooLargeError: there are more than 2^24 device ids, or more than 2^20 axes.
     """
 
     def __new__(
@@ -134,8 +134,8 @@ class Mesh:
         """Parse ``<["x"=2, "y"=4], device_ids=[...]>``, with or without ``#sdy.mesh`` in front.
 
         Raises:
-            ParseError: it is not the text of a mesh.
-            VerificationError: as for the constructor, with the place in the text.
+            ParseError: the text is not that of a mesh.
+            VerificationError: as for the constructor, with the position in the text.
         """
     @staticmethod
     def maximal(device_id: int) -> Mesh:
@@ -155,13 +155,14 @@ class Mesh:
         """The size of each axis by name, major to minor."""
     @property
     def device_ids(self) -> tuple[int, ...] | None:
-        """The devices in row-major order of the axes; ``None`` for the default 0, 1, 2, ..."""
+        """The devices in row-major order of the axes; ``None`` for the default order 0, 1, 2,
+        ..."""
     @property
     def num_devices(self) -> int:
         """Number of devices: the product of the axis sizes, 0 for the empty mesh."""
     @property
     def is_maximal(self) -> bool:
-        """Whether it is a single device given by its id."""
+        """Whether it is a single device, given by its id."""
     @property
     def is_empty(self) -> bool:
         """Whether it has neither axes nor devices."""
@@ -169,19 +170,19 @@ class Mesh:
         """Return the number of devices along axis ``name``.
 
         Raises:
-            VerificationError: there is no such axis (``unknown-axis``).
+            VerificationError: the mesh lacks the axis (``unknown-axis``).
         """
     def merge_axes(self, axes: _Axes) -> list[AxisRef]:
-        """Return ``axes`` with consecutive parts of an axis merged: ``"x":(1)2, "x":(2)2`` becomes
-        ``"x":(1)4``, or ``"x"`` if that is all of it.
+        """Return ``axes`` with consecutive sub-axes of an axis merged: ``"x":(1)2, "x":(2)2``
+        becomes ``"x":(1)4``, or ``"x"`` if that is the whole axis.
 
         Raises:
-            VerificationError: an axis that the mesh does not have (``unknown-axis``), or that is no
-                part of one (``invalid-sub-axis``).
+                VerificationError: the mesh lacks an axis (``unknown-axis``), or a sub-axis does not
+                    fit its axis (``invalid-sub-axis``).
         """
     def group_nodes(self, axes: _Axes, node_size: int) -> tuple[int, int]:
-        """Return how many nodes the first group of devices along ``axes`` spans, and how many of
-        its devices are in one node at most.
+        """Return the number of nodes that the first group of devices along ``axes`` spans, and the
+        largest number of its devices in one node.
 
         Nodes have ``node_size`` devices each, in the order of their ids. Takes constant time,
         unless the mesh lists its device ids.
@@ -193,7 +194,7 @@ class Mesh:
         """Return the coordinate of a device along each axis, major to minor.
 
         Raises:
-            KeyError: the mesh has no such device.
+            KeyError: the mesh has no device with this id.
         """
     def device_at(self, coordinates: dict[str, int]) -> int:
         """Return the id of the device at these coordinates, one for each axis.
@@ -212,15 +213,15 @@ class Mesh:
 
 @final
 class AxisRef:
-    """A mesh axis, or a sub-axis of one: ``AxisRef("x")``, ``AxisRef("x", pre_size=1, size=2)``.
+    """A mesh axis or a sub-axis: ``AxisRef("x")``, ``AxisRef("x", pre_size=1, size=2)``.
 
-    A sub-axis ``"x":(m)k`` of an axis of size n is what remains when the axis is reshaped to
-    ``[m, k, n / (m * k)]`` and the middle is taken. A ref has the name of its axis, not its size.
+    A sub-axis ``"x":(m)k`` of an axis of size n is the middle dim after the axis is reshaped to
+    ``[m, k, n / (m * k)]``. An ``AxisRef`` has the name of its axis, but not its size.
 
     Refs order by name, then by position in the axis: ``"a":(1)2 < "a" < "a":(2)2``.
 
     Raises:
-        VerificationError: a pre-size below 1 or a size below 2 (``invalid-sub-axis``).
+        VerificationError: the pre-size is below 1, or the size is below 2 (``invalid-sub-axis``).
         TypeError: only one of ``pre_size`` and ``size`` is given.
     """
 
@@ -235,26 +236,25 @@ class AxisRef:
         """The name of the axis."""
     @property
     def pre_size(self) -> int | None:
-        """Product of the sizes of the parts major to this one; ``None`` for a full axis."""
+        """Product of the sizes of the parts major to this one; ``None`` for a whole axis."""
     @property
     def size(self) -> int | None:
-        """Size of this part; ``None`` for a full axis, whose size depends on the mesh."""
+        """Size of this part; ``None`` for a whole axis, whose size depends on the mesh."""
     @property
     def is_full(self) -> bool:
-        """Whether it is all of the axis."""
+        """Whether it is the whole axis."""
     def size_in(self, mesh: Mesh) -> int:
         """Return the number of devices along this ref in ``mesh``.
 
         Raises:
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            VerificationError: the mesh lacks the axis (``unknown-axis``).
         """
     def contains(self, other: AxisRef) -> bool:
-        """Whether every part of ``other`` is in this ref."""
+        """Whether every part of ``other`` is also part of this one."""
     def overlaps(self, other: AxisRef) -> bool:
         """Whether the two share a part of an axis."""
     def overlap(self, other: AxisRef) -> AxisRef | None:
-        """Return the part that both have in common; ``None`` if there is none, or if the two cannot
-        coexist."""
+        """Return the common part; ``None`` if there is none, or if the two cannot coexist."""
     def prefix_without_overlap(self, other: AxisRef) -> AxisRef | None:
         """Return the largest prefix of this ref that does not overlap ``other``; ``None`` if there
         is none, or if the two cannot coexist."""
@@ -263,17 +263,17 @@ class AxisRef:
         is none, or if the two cannot coexist.
 
         Raises:
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            VerificationError: the mesh lacks the axis (``unknown-axis``).
         """
     def stride_in(self, mesh: Mesh) -> int:
-        """Return the distance of neighbours along this ref in the row-major order of the devices
-        of ``mesh``.
+        """Return the distance between neighbours along this axis, in the row-major order of the
+        devices of ``mesh``.
 
         Raises:
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            VerificationError: the mesh lacks the axis (``unknown-axis``).
         """
     def can_coexist(self, other: AxisRef) -> bool:
-        """Whether one split of their axis into sub-axes has both; true for refs of two axes."""
+        """Whether one split of their axis into sub-axes contains both; true for different axes."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __lt__(self, other: AxisRef, /) -> bool: ...
@@ -289,11 +289,11 @@ class DimSharding:
 
     Args:
         axes: an axis or axes, major to minor.
-        is_closed: whether propagation may not add axes.
+        is_closed: whether propagation may not add axes to the dim.
         priority: the user priority; 0 propagates first, and is the default.
 
     Raises:
-        VerificationError: axes that overlap or can be merged, or a priority on a closed empty dim.
+        VerificationError: axes overlap or can be merged, or a closed empty dim has a priority.
     """
 
     def __new__(
@@ -313,7 +313,7 @@ class DimSharding:
         """Whether propagation may add axes."""
     @property
     def priority(self) -> int | None:
-        """The user priority, where one is given."""
+        """The user priority, or ``None``."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
@@ -323,26 +323,28 @@ class DimSharding:
 class TensorSharding:
     """How a tensor is laid out over a mesh.
 
-    ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x`` and dim 2 over ``y``,
-    then ``z``; all dims are closed. Pass a ``DimSharding`` where a dim is open or has a priority.
+    ``TensorSharding(mesh, ["x", None, ["y", "z"]])`` shards dim 0 over ``x``, and dim 2 over ``y``
+    (major) and ``z`` (minor); all dims are closed. Pass a ``DimSharding`` for a dim that is open or
+    has a priority.
 
     The mesh is inlined unless ``mesh_name`` gives its symbol. ``mesh`` may also be only the symbol
-    of a mesh, ``"@mesh"``: such a sharding can be printed, compared, and verified as far as that
-    is possible without the mesh; what devices hold is known after :meth:`with_mesh`.
+    of a mesh, ``"@mesh"``. Such a sharding can be printed, compared, and verified as far as
+    possible without the mesh; methods that ask what devices hold need :meth:`with_mesh` first.
 
     Args:
         mesh: the mesh, or the symbol of one.
         dims: for each dim a ``DimSharding``, an axis, axes, or ``None`` for no axes.
         replicated: axes that may not shard any dim, in any order.
-        unreduced: axes over which the value has still to be reduced, in any order.
-        reduction_op: how it has to be reduced over ``unreduced``: ``"sum"``, ``"max"`` or
-            ``"min"``; the last two need a program that follows the Shardy of jaxlib 0.12 or newer.
+            unreduced: axes over which the value is still to be reduced, in any order.
+            reduction_op: the reduction over ``unreduced``: ``"sum"``, ``"max"`` or ``"min"``; the
+                last two need a program that follows the Shardy of jaxlib 0.12 or newer.
         mesh_name: the symbol of ``mesh``, with or without ``@``.
 
     Raises:
-        VerificationError: unknown axes (``unknown-axis``), malformed sub-axes
-            (``invalid-sub-axis``), axes used twice (``axis-overlap``), or another violation of the
-            representation (``invalid-sharding``). All mistakes are in ``.diagnostics``.
+            VerificationError: an axis is unknown (``unknown-axis``), a sub-axis is malformed
+                (``invalid-sub-axis``), an axis is used twice (``axis-overlap``), or another rule of
+                the representation is violated (``invalid-sharding``). ``.diagnostics`` lists all
+                mistakes.
     """
 
     def __new__(
@@ -359,19 +361,19 @@ class TensorSharding:
     def parse(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> TensorSharding:
         """Parse ``<@mesh, [{"x"}, {?}]>``, with or without ``#sdy.sharding`` in front.
 
-        Accepts also what JAX prints, ``NamedSharding(mesh=Mesh('x': 2), spec=P('x', None))`` and
-        ``GSPMDSharding({devices=[2,1]<=[2]})``; the latter is over axes ``x``, ``y``, ... without
-        ``mesh``.
+        It also accepts what JAX prints, ``NamedSharding(mesh=Mesh('x': 2), spec=P('x', None))`` and
+        ``GSPMDSharding({devices=[2,1]<=[2]})``; without ``mesh``, the latter gets axes ``x``,
+        ``y``, ...
 
         Args:
             text: the sharding.
-            mesh: the mesh that it is over, or meshes by symbol; without it the mesh is not known
-                (unless the text inlines it).
+                    mesh: the mesh of the sharding, or meshes by symbol; without it the mesh is
+                    unknown, unless the text inlines it.
 
         Raises:
-            ParseError: it is not the text of a sharding.
-            VerificationError: as for the constructor, with the place in the text; or a mesh that
-                ``mesh`` does not have (``unknown-mesh``).
+                    ParseError: the text is not that of a sharding.
+                    VerificationError: as for the constructor, with the position in the text; or
+                    ``mesh`` does not contain the named mesh (``unknown-mesh``).
         """
     @staticmethod
     def fully_replicated(
@@ -395,10 +397,10 @@ class TensorSharding:
         """Axes that may not shard any dim."""
     @property
     def unreduced(self) -> tuple[AxisRef, ...]:
-        """Axes over which the value has still to be reduced."""
+        """Axes over which the value is still to be reduced."""
     @property
     def reduction_op(self) -> Literal["sum", "max", "min"]:
-        """How the value has to be reduced over ``unreduced``: ``"sum"`` if there are none."""
+        """The reduction over ``unreduced``; ``"sum"`` if there are no such axes."""
     @property
     def is_fully_replicated(self) -> bool:
         """Whether no dim has axes."""
@@ -410,15 +412,15 @@ class TensorSharding:
         """How many devices hold the same shard.
 
         Raises:
-            VerificationError: the mesh is not known (``unknown-mesh``); the methods below that need
-                the mesh raise it too.
+                    VerificationError: the mesh is unknown (``unknown-mesh``); the methods below
+                    that need the mesh raise it too.
         """
     def canonical(self, mesh: Mesh | None = None) -> TensorSharding:
-        """Return the canonical form: replicated and unreduced axes in the order of the mesh, the
-        parts of one axis by ascending pre-size, and consecutive parts merged.
+        """Return the canonical form: replicated and unreduced axes in mesh order, sub-axes of one
+        axis by ascending pre-size, and consecutive sub-axes merged.
 
-        A sharding over a known mesh has it already. One that knows only the symbol of its mesh gets
-        it with ``mesh``; without, axes are in the order in which they appear.
+        A sharding over a known mesh is always canonical. One that has only the symbol of its mesh
+        becomes canonical with ``mesh``; without it, axes are in order of appearance.
 
         Source: Shardy's sharding representation, "Explicitly replicated sub-axes".
 
@@ -433,7 +435,7 @@ class TensorSharding:
         """
     @staticmethod
     def from_hlo(text: str, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
-        """Return the sharding that a text in GSPMD's notation denotes; see
+        """Return the sharding in ``text``, which is in GSPMD's notation; see
         :meth:`shardcore.HloSharding.to_sharding`.
 
         Examples:
@@ -441,11 +443,11 @@ class TensorSharding:
             {"x"}
 
         Raises:
-            ParseError: it is not the text of a sharding.
-            VerificationError: the mesh has no axes that denote the tiling.
+                    ParseError: the text is not that of a sharding.
+                    VerificationError: the axes of the mesh cannot express the tiling.
         """
     def to_hlo(self, manual: Iterable[str] = ...) -> HloSharding:
-        """Return it in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.
+        """Return the sharding in GSPMD's notation; see :meth:`shardcore.HloSharding.from_sharding`.
 
         Examples:
             >>> print(TensorSharding(Mesh({"x": 2, "y": 4}), ["x", None]).to_hlo())
@@ -454,68 +456,69 @@ class TensorSharding:
     def closed(self) -> TensorSharding:
         """Return this sharding with every dim closed."""
     def sharded_size(self, dim: int) -> int:
-        """Return how many shards ``dim`` is cut into: the product of its axes' sizes.
+        """Return the number of shards along ``dim``: the product of its axes' sizes.
 
         Raises:
             IndexError: there is no such dim.
         """
     def local_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return the shape that each device holds of a tensor of shape ``shape``.
+        """Return the shape that each device holds of a tensor with global shape ``shape``.
 
-        A dim of size s over k shards takes ``ceil(s / k)``: the last devices may hold padding.
+        A dim of size s with k shards has local size ``ceil(s / k)``; the last devices may have
+        padding.
 
         Raises:
-            VerificationError: ``shape`` has another number of dims (``invalid-sharding``).
+            VerificationError: ``shape`` has another rank (``invalid-sharding``).
         """
     def shard_slice(self, shape: Sequence[int], device_id: int) -> tuple[slice, ...]:
-        """Return the slice of a tensor of shape ``shape`` that a device holds, without padding.
+        """Return the slice, without padding, that a device holds of a tensor with shape ``shape``.
 
         Raises:
-            KeyError: the mesh has no such device.
+            KeyError: the mesh has no device with this id.
         """
     def shard_padding(self, shape: Sequence[int], device_id: int) -> tuple[int, ...]:
-        """Return how many elements of padding a device has at the end of each dim.
+        """Return the number of padding elements at the end of each dim on a device.
 
         Raises:
-            KeyError: the mesh has no such device.
+            KeyError: the mesh has no device with this id.
         """
     def device_slices(self, shape: Sequence[int]) -> dict[int, tuple[slice, ...]]:
         """Return the slice that each device holds, by device id, in mesh order.
 
         Raises:
-            ProgramTooLargeError: devices times dims are more than 2^20; see :meth:`shard_slice`.
+            ProgramTooLargeError: devices times dims exceed 2^20; see :meth:`shard_slice`.
         """
     def padding(self, shape: Sequence[int]) -> dict[int, tuple[int, ...]]:
-        """Return the padding of each device at the end of each dim, by device id, in mesh order.
+        """Return the padding at the end of each dim on each device, by device id, in mesh order.
 
         Raises:
-            ProgramTooLargeError: devices times dims are more than 2^20; see :meth:`shard_padding`.
+            ProgramTooLargeError: devices times dims exceed 2^20; see :meth:`shard_padding`.
         """
     def bytes_per_device(self, shape: Sequence[int], dtype: str) -> int:
-        """Return the bytes that a device holds, padding included.
+        """Return the bytes on one device, including padding.
 
-        ``dtype`` is an MLIR element type: ``"f32"``, ``"bf16"``, ``"complex<f32>"``; ``"i1"``
-        takes a byte, as in XLA, ``"i4"`` half of one.
+        ``dtype`` is an MLIR element type: ``"f32"``, ``"bf16"``, ``"complex<f32>"``. As in XLA,
+        ``"i1"`` takes a byte, ``"i4"`` half a byte.
 
         Raises:
-            ValueError: the type has no known size.
+            ValueError: the size of the type is unknown.
         """
     def is_equivalent(self, other: TensorSharding, shape: Sequence[int] | None = None) -> bool:
-        """Whether every device holds the same elements under both, and reduces with the same
-        devices.
+        """Whether under both shardings every device holds the same elements, and reduces with the
+        same devices.
 
-        Names, axis splits, device orders, open dims and priorities do not matter. With ``shape``
-        tensors of that shape are compared, without it those of every shape. Takes constant time in
-        the number of devices for meshes in the default device order, and linear time for others.
+        Names, axis splits, device orders, open dims and priorities do not matter. With ``shape``,
+        tensors of that shape are compared, without it those of every shape. Takes constant time for
+        meshes in default device order, and time linear in the number of devices for others.
         """
     def visualize(self, shape: Sequence[int] | None = None) -> Picture:
-        """Draw which device holds what: text in a terminal, a picture in a notebook.
+        """Draw which device holds which block: text in a terminal, a picture in a notebook.
 
-        With ``shape`` blocks are labelled by their elements, else by their number.
+        With ``shape``, blocks are labelled by their elements, otherwise by their indices.
 
         Raises:
-            VerificationError: the mesh is not known (``unknown-mesh``), or ``shape`` has another
-                number of dims (``invalid-sharding``).
+                    VerificationError: the mesh is unknown (``unknown-mesh``), or ``shape`` has
+                    another rank (``invalid-sharding``).
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -524,22 +527,21 @@ class TensorSharding:
 
 @final
 class OpShardingRule:
-    """Which dims of an op's operands and results are the same factor.
+    """The sharding rule of an op: which dims of operands and results belong to the same factor.
 
-    A matmul ``[i, k] x [k, j] -> [i, j]`` of sizes 8, 16 and 32::
+    A matmul ``[i, k] x [k, j] -> [i, j]`` with sizes 8, 16 and 32::
 
         OpShardingRule([8, 16, 32], [[[0], [2]], [[2], [1]]], [[[0], [1]]], reduction=[2])
 
     Args:
         factor_sizes: the size of each factor.
-        operand_mappings: for each operand, for each dim, its factors, major to minor.
-        result_mappings: for each result, for each dim, its factors, major to minor.
-        reduction: factors that the op reduces over, as contracting dims are.
-        need_replication: factors that have to be replicated to compute the op.
-        permutation: factors that need a permutation of shards when they are sharded.
-        blocked_propagation: factors along which nothing propagates.
-        is_custom: whether a user wrote it; such a rule is kept through the pipeline.
-
+            operand_mappings: for each operand and each dim its factors, major to minor.
+            result_mappings: for each result and each dim its factors, major to minor.
+            reduction: reduction factors, such as contracting dims.
+            need_replication: factors that must be replicated to compute the op.
+            permutation: factors that need a collective permute if they are sharded.
+            blocked_propagation: factors along which shardings do not propagate.
+            is_custom: whether the user wrote the rule; such a rule is kept through the pipeline.
     Raises:
         VerificationError: the rule is malformed (``invalid-rule``).
     """
@@ -564,15 +566,15 @@ class OpShardingRule:
     ) -> OpShardingRule:
         """Parse ``<([i, k], [k, j])->([i, j]) {i=8, j=16, k=32} reduction={k}>``.
 
-        ``#sdy.op_sharding_rule`` may stand in front. The short notation ``"i k, k j -> i j"`` is
+        ``#sdy.op_sharding_rule`` may come first. The short notation ``"i k, k j -> i j"`` is
         accepted too, with shapes or with sizes after it: ``"i -> i {i=8}"``; see
-        :mod:`shardcore.rules`. Its factors are numbered by first appearance. Its tensors may stand
-        in parentheses: ``"(i, k), (k, j) -> (i, j)"``, ``"((ij), k) -> (i,j,k) : i=2, j=4, k=8"``.
+        :mod:`shardcore.rules`. Its factors are numbered by first appearance. Tensors may be in
+        parentheses: ``"(i, k), (k, j) -> (i, j)"``, ``"((ij), k) -> (i,j,k) : i=2, j=4, k=8"``.
 
         Raises:
-            ParseError: it is not the text of a rule.
-            VerificationError: as for the constructor, with the place in the text; or the rule does
-                not fit the shapes (``invalid-rule``).
+                    ParseError: the text is not that of a rule.
+                    VerificationError: as for the constructor, with the position in the text; or the
+                    rule does not fit the shapes (``invalid-rule``).
         """
     @property
     def notation(self) -> str:
@@ -590,35 +592,36 @@ class OpShardingRule:
         """The size of each factor."""
     @property
     def operand_mappings(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each operand, for each dim, its factors, major to minor."""
+        """For each operand and each dim its factors, major to minor."""
     @property
     def result_mappings(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """For each result, for each dim, its factors, major to minor."""
+        """For each result and each dim its factors, major to minor."""
     @property
     def reduction(self) -> tuple[int, ...]:
-        """Factors that the op reduces over, as contracting dims are."""
+        """Reduction factors, such as contracting dims."""
     @property
     def need_replication(self) -> tuple[int, ...]:
-        """Factors that have to be replicated to compute the op."""
+        """Factors that must be replicated to compute the op."""
     @property
     def permutation(self) -> tuple[int, ...]:
-        """Factors that need a permutation of shards when they are sharded."""
+        """Factors that need a collective permute if they are sharded."""
     @property
     def blocked_propagation(self) -> tuple[int, ...]:
-        """Factors along which nothing propagates."""
+        """Factors along which shardings do not propagate."""
     @property
     def pass_through(self) -> tuple[int, ...]:
-        """Factors that need no communication: those in none of the first three lists."""
+        """Pass-through factors, which need no communication: those in none of the first three
+        lists."""
     @property
     def is_custom(self) -> bool:
-        """Whether a user wrote it."""
+        """Whether the user wrote the rule."""
     def check_shapes(
         self, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]
     ) -> None:
-        """Check that the rule fits an op with operands and results of these shapes.
+        """Check that the rule fits an op whose operands and results have these shapes.
 
         Raises:
-            VerificationError: it does not (``invalid-rule``).
+            VerificationError: it does not fit (``invalid-rule``).
         """
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -627,16 +630,16 @@ class OpShardingRule:
 
 @final
 class Module:
-    """A program: StableHLO, CHLO, func and sdy ops over the text they were parsed from.
+    """A program: StableHLO, CHLO, func and sdy ops, with the text that they were parsed from.
 
-    ``str(module)`` is MLIR text that MLIR's own parser accepts; ops that no pass changed keep
-    their source text. A module is changed only by :meth:`PassManager.run`.
+    ``str(module)`` is text that MLIR's own parser accepts; ops that no pass changed keep their
+    source text. Only :meth:`PassManager.run` changes a module.
 
-    Threads may share a module. All methods read its last state: the program as it was parsed, or
-    as the last successful run left it. They neither wait for a run nor fail because of one, also in
+    Threads may share a module. All methods read its last state: the parsed program, or the result
+    of the last successful run. They neither wait for a run nor fail because of one, even in
     callbacks of the run itself; objects that they returned do not change. A second run on the same
     module at the same time, from a thread or a callback, is refused with a
-    :class:`~shardcore.BusyError`. To run passes on one program in several threads give each a
+    :class:`~shardcore.BusyError`. To run passes on one program in several threads, give each a
     copy, ``copy.copy(module)``, which takes constant time.
 
     Examples:
@@ -657,16 +660,16 @@ class Module:
     ) -> Module:
         """Parse MLIR text in pretty or generic form.
 
-        Bytes have to be UTF-8. ``filename`` names the text in errors. ``shardy`` is the version of
-        Shardy that is followed, by the jaxlib release that carries it, one of
-        ``shardcore.SHARDY_VERSIONS``; by default that of the installed jaxlib, without one the
-        newest.
+        Bytes have to be UTF-8. ``filename`` is the name of the text in errors. ``shardy`` is the
+        version of Shardy to follow, named after the jaxlib release that contains it, one of
+        ``shardcore.SHARDY_VERSIONS``; by default that of the installed jaxlib, or without jaxlib
+        the newest.
 
         Raises:
-            ParseError: no known version is called ``shardy`` (``shardy-version``).
-            ParseError: the text is not MLIR, with line and column.
-            VerificationError: an op, mesh, sharding or rule is malformed; ``.diagnostics`` has all
-                that are.
+                    ParseError: the version ``shardy`` is unknown (``shardy-version``).
+                    ParseError: the text is not MLIR; has line and column.
+                    VerificationError: an op, mesh, sharding or rule is not valid; ``.diagnostics``
+                    lists all of them.
         """
 
     @staticmethod
@@ -683,7 +686,7 @@ class Module:
 
     @property
     def num_ops(self) -> int:
-        """Number of ops, nested ones and the module itself included."""
+        """Number of ops, including nested ones and the module itself."""
 
     @property
     def entry(self) -> str | None:
@@ -691,7 +694,8 @@ class Module:
 
     @property
     def meshes(self) -> dict[str, Mesh]:
-        """The meshes by symbol, without ``@``, in program order; not those inlined in shardings."""
+        """The meshes by symbol, without ``@``, in program order; without those inlined in
+        shardings."""
 
     @property
     def _ports(self) -> Ports: ...
@@ -721,12 +725,12 @@ class Module:
         replicas: int | None = ...,
         function: str | None = ...,
     ) -> list[Any]:
-        """Run the program on NumPy and return its results, an array for each.
+        """Run the program on NumPy and return its results, one array for each.
 
-        Without ``devices`` the program is run once, as a global program. With ``devices=n`` each of
-        n devices runs it: an argument has the shape of the program's parameter, and is then the
-        same on all devices, or that shape with a leading dim of size n; results have that leading
-        dim. ``shardcore.simulate.Simulator`` prepares a program once and runs it many times.
+        Without ``devices``, the program runs once, as a global program. With ``devices=n``, each of
+        n devices runs it: an argument has the shape of the program's parameter, if it is the same
+        on all devices, or that shape with a leading dim of size n; results have that leading dim.
+        ``shardcore.simulate.Simulator`` prepares a program once and can run it many times.
 
         Examples:
             >>> text = "func.func @main(%a: tensor<i32>) -> tensor<i32> { return %a : tensor<i32> }"
@@ -734,33 +738,34 @@ class Module:
             [3]
 
         Raises:
-            SimulationError: an op cannot be simulated (``unsupported-op``), arguments do not fit
-                (``invalid-argument``), a collective is not reached by all of its group
-                (``diverging-collective``), and the other errors of ``Simulator``.
+                    SimulationError: an op cannot be simulated (``unsupported-op``), the arguments
+                    do not fit (``invalid-argument``), not all devices of a group reach a collective
+                    (``diverging-collective``), or another error of ``Simulator``.
         """
     def values(self) -> list[Value]:
         """Every op result and block argument, function by function in program order."""
 
     def at(self, place: str) -> list[Value]:
-        """The values that a line of the user's program made: ``module.at("model.py:42")``.
+        """The values that a line of the user's program computes: ``module.at("model.py:42")``.
 
-        A file matches by its last components. A line matches at any depth of the call stack, so the
-        line of a call has all values that the call made. An expression over several lines is found
-        by each of its lines on which no other expression starts.
+        A file matches by its last path components. A line matches at any depth of the call stack,
+        so the line of a call has all values that the call computes. An expression that spans
+        several lines is found by each of its lines on which no other expression starts.
 
         Raises:
-            LocationError: no value comes from there; names the lines nearest to it
-                (``unknown-location``).
+                    LocationError: no value comes from there; the error names the nearest lines
+                    (``unknown-location``).
         """
 
     def __getitem__(self, key: str | tuple[str, str], /) -> Value:
-        """The value called ``key``, like ``"%12"`` or ``"%3#1"``, in the entry function.
+        """The value called ``key`` in the entry function, such as ``"%12"`` or ``"%3#1"``.
 
         The entry function is ``@main``, else the first public one. ``module["@helper", "%0"]`` and
-        ``module["@helper %0"]`` look in another one. ``key`` may be the path of an argument in the
-        user's program, ``"params['w']"``, or of a result, which is the value that is returned. Of
-        several values that are printed alike, ``"%8"`` is the first, ``"%0 do %8"`` the one in that
-        region of the op which makes ``%0``; see :attr:`Value.qualified_name`.
+        ``module["@helper %0"]`` look in another function. ``key`` may also be the path of an
+        argument in the user's program, ``"params['w']"``, or of a result, which denotes the
+        returned value. If several values are printed with one name, ``"%8"`` is the first, and
+        ``"%0 do %8"`` the one in region ``do`` of the op that defines ``%0``; see
+        :attr:`Value.qualified_name`.
 
         Raises:
             KeyError: there is no such value or function.
@@ -778,35 +783,35 @@ class Module:
         max_ops: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> Result:
-        """Complete the shardings of all values, as Shardy's ``sdy-propagation-pipeline`` does.
+        """Propagate shardings to all values, as Shardy's ``sdy-propagation-pipeline`` does.
 
-        The module and its annotations stay as they were. If they are ``mhlo.sharding`` strings and
-        none is of ``sdy``, or if Shardy has exported them for XLA, they are first imported; see
-        :func:`shardcore.import_hlo_shardings`.
+        The module and its annotations do not change. If the annotations are ``mhlo.sharding``
+        strings and none is of ``sdy``, or if Shardy has exported them for XLA, they are imported
+        first; see :func:`shardcore.import_hlo_shardings`.
 
         Args:
-            up_to_priority: stop after this user priority; all take part if not given.
-            keep_non_divisible_on_io: keep shardings of arguments and results as they are where
-                they do not divide a dim evenly, or have sub-axes in open dims. The export trims
-                them otherwise; :attr:`Result.warnings` says which annotations lost axes.
-            keep_sub_axes_on_io: the former name of ``keep_non_divisible_on_io``.
-            dedup_functions_fully: propagate through function calls as a whole instead of a
-                call site at a time.
-            legalize_chlo: give ops of CHLO, such as ``chlo.square`` and ``chlo.erf``, the rules of
-                the ops that XLA legalizes them to before it propagates, and put the decompositions
-                of ``stablehlo.composite`` in their places, as it does; without it they have no
-                rules, as in ``sdy-propagation-pipeline``.
+                    up_to_priority: the last user priority to propagate; by default all.
+                    keep_non_divisible_on_io: keep shardings of arguments and results that do not
+                    divide a dim evenly, or have sub-axes in open dims. Otherwise the export removes
+                    these axes; :attr:`Result.warnings` lists annotations that lost axes.
+                    keep_sub_axes_on_io: the former name of ``keep_non_divisible_on_io``.
+                    dedup_functions_fully: propagate through all calls of a function together
+                    instead of each call site separately.
+                    legalize_chlo: give CHLO ops, such as ``chlo.square`` and ``chlo.erf``, the
+                    rules of the ops that XLA legalizes them to before it propagates, and inline the
+                    decompositions of ``stablehlo.composite``, as XLA does; otherwise these ops have
+                    no rules, as in ``sdy-propagation-pipeline``.
             strategy: how conflicts between axes are resolved: ``"aggressive"``, as in Shardy's
                 pipeline, ``"basic"`` or ``"basic-then-aggressive"``.
-            max_ops: the most ops the program may have, also after its call graph is
-                flattened [16 million].
-            progress: called from time to time with the name of the current step and the fraction
-                of the work that is done, from 0 to 1.
+                    max_ops: the largest allowed number of ops, also after the call graph is
+                    flattened; by default 16 million.
+                    progress: called from time to time with the name of the current step and the
+                    fraction of the work that is done, from 0 to 1.
 
         Raises:
             PropagationError: the program is recursive, or has types that cannot be propagated.
             ProgramTooLargeError: it would have more than ``max_ops`` ops.
-            ValueError: there is no such strategy.
+            ValueError: ``strategy`` is unknown.
             KeyboardInterrupt: Ctrl-C was pressed.
         """
 
@@ -814,16 +819,16 @@ class Module:
         """Return a session in which the annotations can be edited; see :class:`Session`.
 
         Args:
-            mesh: a mesh in the place of the program's only one, or for a program without a mesh.
-            **options: those of :meth:`propagate`, but for ``progress``.
+                    mesh: replaces the program's mesh; or the mesh of a program without one.
+                    **options: those of :meth:`propagate`, except ``progress``.
 
         Raises:
-            VerificationError: ``mesh`` is given and the program has several meshes, or its
-                shardings name axes that ``mesh`` does not have.
+                    VerificationError: ``mesh`` is given for a program with several meshes, or the
+                    program's shardings name axes that ``mesh`` does not have.
         """
     def edges(self) -> list[DataFlowEdge]:
         """Every data-flow edge: of loops, conditionals, optimization barriers, manual and named
-        computations, and of ops that were given edges by :func:`shardcore.data_flow_edges`.
+        computations, and of ops with edges registered by :func:`shardcore.data_flow_edges`.
 
         Examples:
             >>> module = shardcore.Module.parse('''
@@ -835,12 +840,13 @@ class Module:
             [<shardcore.DataFlowEdge of stablehlo.optimization_barrier: %a -> %0>]
         """
     def factor_table(self, target: Value | DataFlowEdge | str | tuple[str, str]) -> FactorTable:
-        """The tensor x factor table of the op that defines ``target``, before and after one visit.
+        """The table of tensors by factors for the op that defines ``target``, before and after one
+        visit.
 
         A name is as for :meth:`__getitem__`.
 
-        The table of a data-flow edge has the sources of the edge as operands and its targets as
-        results; a result or block argument of an op with regions has that of its edge.
+        The table of a data-flow edge has the edge's sources as operands and its targets as results;
+        a result or block argument of an op with regions has the table of its edge.
 
         Raises:
             KeyError: ``target`` is an argument of a function, or there is no such value.
@@ -856,7 +862,8 @@ class Module:
         """
 
     def totals(self) -> dict[str, Any]:
-        """Counts and bytes of the values, arguments and results, and how much each axis is used."""
+        """Counts and bytes of the values, arguments and results, and how often each axis is
+        used."""
 
     def __copy__(self) -> Module: ...
     def __deepcopy__(self, memo: object, /) -> Module: ...
@@ -864,7 +871,7 @@ class Module:
 
 @final
 class Op:
-    """One op of a module, as of the call that returned it.
+    """One op of a module; a snapshot from the call that returned it.
 
     Ops compare equal if they are the same op of the same module.
     """
@@ -874,50 +881,51 @@ class Op:
         """Its full name, ``"stablehlo.add"``."""
     @property
     def function(self) -> str:
-        """The function it is in, or is, without ``@``."""
+        """The function that it is in, or that it is, without ``@``."""
     @property
     def operands(self) -> tuple[Value, ...]:
-        """The values it takes."""
+        """Its operands."""
     @property
     def results(self) -> tuple[Value, ...]:
-        """The values it makes."""
+        """Its results."""
     @property
     def regions(self) -> tuple[tuple[Block, ...], ...]:
-        """Its regions, each of which is its blocks in order."""
+        """Its regions, each a tuple of blocks in order."""
     @property
     def attributes(self) -> dict[str, Any]:
-        """Its attributes by their names in MLIR's generic form, whichever form it is written in.
+        """Its attributes, by their names in MLIR's generic form, whatever form it was written in.
 
-        They are plain values: numbers, strings, lists, dictionaries; enumerations, symbols and
-        types as strings; dense elements as nested lists. Calls have ``callee``, functions
-        ``sym_name``, manual computations ``manual_axes``, ``in_shardings``, ``out_shardings``.
+        They are plain values: numbers, strings, lists, dictionaries; enums, symbols and types as
+        strings; dense elements as nested lists. Calls have ``callee``, functions ``sym_name``,
+        manual computations ``manual_axes``, ``in_shardings`` and ``out_shardings``.
         """
     @property
     def signature(self) -> int | None:
-        """A number that ops of the module share if they have the same name, types and attributes.
+        """A number that is equal for ops of the module with equal name, types and attributes.
 
-        Attributes with a dialect in their name are ignored. ``None`` for ops without a signature:
-        constants, calls, terminators, ops without tensors.
+        Attributes with a dialect prefix are ignored. ``None`` for ops without a signature:
+        constants, calls, terminators, and ops without tensors.
         """
     @property
     def location(self) -> str | None:
-        """Where it comes from in the user's program, ``"model.py:42:8"``; ``None`` if unknown.
+        """Its location in the user's program, ``"model.py:42:8"``; ``None`` if unknown.
 
         See :attr:`Value.location`.
         """
     @property
     def name_stack(self) -> str:
-        """The names around its line, as JAX writes scopes and transformations into locations:
-        ``"jit(step)/transpose(jvp(decoder))/layer_3/mlp/mul"``; empty without such names.
+        """The name stack of its location, in which JAX writes scopes and transformations:
+        ``"jit(step)/transpose(jvp(decoder))/layer_3/mlp/mul"``; empty if there is none.
         """
     @property
     def place(self) -> Place | None:
-        """The place of its name in the text; ``None`` for ops of passes and of implied regions."""
+        """The position of its name in the text; ``None`` for ops made by passes or in implied
+        regions."""
     def elements(self, name: str = ...) -> tuple[str, list[int], bytes]:
-        """Return element type, shape and bytes of a dense attribute, by default of ``value``.
+        """Return element type, shape and bytes of a dense attribute, by default ``value``.
 
-        The bytes are little-endian and row-major; those of one element if the attribute is a splat.
-        An element narrower than a byte takes a byte, with its sign extended.
+        The bytes are little-endian and row-major; for a splat, those of one element. An element
+        narrower than a byte takes a byte, with its sign extended.
 
         Raises:
             KeyError: there is no such attribute, or its elements are no numbers.
@@ -928,35 +936,35 @@ class Op:
 
 @final
 class Block:
-    """One block of a region, as of the call that returned it."""
+    """One block of a region; a snapshot from the call that returned it."""
 
     @property
     def arguments(self) -> tuple[Value, ...]:
-        """The block arguments; those of a function's body are the function's arguments."""
+        """The block arguments; for a function's body, the function's arguments."""
     @property
     def ops(self) -> tuple[Op, ...]:
-        """The ops of the block itself in order; the last one is its terminator."""
+        """The ops of the block itself, in order; the last one is its terminator."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
 @final
 class Value:
-    """An op result or a block argument, as of the call that returned it."""
+    """An op result or a block argument; a snapshot from the call that returned it."""
 
     @property
     def name(self) -> str:
-        """Its name in its function, ``%12``, ``%3#1`` or ``%arg0``."""
+        """Its name within its function: ``%12``, ``%3#1`` or ``%arg0``."""
 
     @property
     def qualified_name(self) -> str:
-        """Its name as `why` and `Session.set` take it: ``%12``, or ``@helper %12`` of a value of
-        another function than the entry function; ``%0 do %12`` where several regions have one.
+        """Its name for `why` and `Session.set`: ``%12``; ``@helper %12`` outside of the entry
+        function; ``%0 do %12`` if several regions have a value with this name.
         """
 
     @property
     def function(self) -> str:
-        """The function it is in, without ``@``."""
+        """The function that it is in, without ``@``."""
 
     @property
     def op(self) -> str | None:
@@ -968,7 +976,8 @@ class Value:
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """Its global shape, dynamic sizes as ``None``; ``None`` unless it is a ranked tensor."""
+        """Its global shape, with ``None`` for dynamic sizes; ``None`` unless it is a ranked
+        tensor."""
 
     @property
     def dtype(self) -> str | None:
@@ -976,89 +985,89 @@ class Value:
 
     @property
     def sharding(self) -> TensorSharding | None:
-        """Its sharding, if it has one."""
+        """Its sharding, or ``None``."""
 
     @property
     def local_shape(self) -> tuple[int, ...] | None:
-        """The shape that one device holds, padded where a dim does not divide."""
+        """The shape on one device, padded if a dim does not divide evenly."""
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of the whole tensor; ``None`` where the element size is not known."""
+        """Bytes of the global tensor; ``None`` if the element size is unknown."""
 
     @property
     def bytes_per_device(self) -> int | None:
-        """Bytes that one device holds."""
+        """Bytes on one device."""
 
     @property
     def location(self) -> str | None:
-        """Where it comes from in the user's program, ``file:line:column``; ``None`` if unknown.
+        """Its location in the user's program, ``file:line:column``; ``None`` if unknown.
 
-        The innermost line of the call stack that is in no installed package, as JAX leaves out its
-        own; the innermost one if all are. Lines count from 1, columns as in the location: JAX's
-        from 0, as in Python's ``ast``.
+        This is the innermost frame of the call stack outside of installed packages, or, if all
+        frames are inside, the innermost one. Lines count from 1; columns as in the location: in
+        JAX's from 0, as in Python's ``ast``.
         """
 
     @property
     def manual_axes(self) -> tuple[str, ...]:
-        """The mesh axes that are manual where it is defined; its shape is local along them."""
+        """The mesh axes that are manual where it is defined; along them its shape is local."""
 
     @property
     def traceback(self) -> tuple[str, ...]:
-        """The call stack that made it, as ``file:line:column``, innermost first."""
+        """The call stack that created it, as ``file:line:column``, innermost first."""
 
     @property
     def name_stack(self) -> str:
-        """The names around its line, as :attr:`Op.name_stack`; empty for an argument."""
+        """The name stack of its location, as :attr:`Op.name_stack`; empty for an argument."""
 
     def visualize(self) -> Picture:
-        """Draw which device holds what of it; see :meth:`TensorSharding.visualize`.
+        """Draw which device holds which block of it; see :meth:`TensorSharding.visualize`.
 
         Raises:
-            VerificationError: it has no sharding, or its mesh is not known.
+            VerificationError: it has no sharding, or its mesh is unknown.
         """
 
 @final
 class DataFlowEdge:
-    """One data-flow edge of an op, as of the call that returned it.
+    """One data-flow edge of an op; a snapshot from the call that returned it.
 
     All its sources and targets are sharded alike: shardings propagate between them as through an op
-    whose operands are the sources, whose results are the targets, and whose rule is the identity.
+    with the sources as operands, the targets as results, and an identity rule.
 
     Source: Shardy's propagation document, "Data flow ops".
     """
 
     @property
     def op(self) -> str:
-        """Name of the op that has the edge, ``"stablehlo.while"``."""
+        """Name of the op with the edge, such as ``"stablehlo.while"``."""
     @property
     def owner(self) -> Value:
         """The target that represents the edge, and holds its sharding."""
     @property
     def sources(self) -> tuple[Value, ...]:
-        """The values that flow in: operands of the op, then values that its regions return."""
+        """The values that flow in: operands of the op, then values returned by its regions."""
     @property
     def targets(self) -> tuple[Value, ...]:
         """The values that they flow to: the owner, then block arguments of regions."""
     @property
     def sharding(self) -> TensorSharding | None:
-        """The sharding that the owner holds, which is that of all targets.
+        """The owner's sharding, which is that of all targets.
 
-        At an argument or a result of a manual computation it is the one outside, manual axes
-        included.
+        For an argument or a result of a manual computation, it is the sharding outside, including
+        manual axes.
         """
     @property
     def rule(self) -> OpShardingRule:
         """The identity rule from the sources to the targets.
 
         Raises:
-            VerificationError: they are not tensors of one static rank.
+            VerificationError: they are not tensors of the same static rank.
         """
     @property
     def location(self) -> str | None:
-        """Where the op comes from in the user's program; ``None`` if unknown."""
+        """The location of the op in the user's program; ``None`` if unknown."""
     def factor_table(self) -> FactorTable:
-        """The tensor x factor table of the sources and targets; see :meth:`Module.factor_table`.
+        """The table of the sources and targets by factors; see :meth:`Module.factor_table`.
 
         Raises:
             VerificationError: as for :attr:`rule`.
@@ -1078,7 +1087,7 @@ class Port:
 
     @property
     def label(self) -> str | None:
-        """Its name in the user's program, like ``params['w']`` or ``result['loss']``."""
+        """Its path in the user's program, such as ``params['w']`` or ``result['loss']``."""
 
     @property
     def type(self) -> str:
@@ -1086,7 +1095,8 @@ class Port:
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """Its global shape, dynamic sizes as ``None``; ``None`` unless it is a ranked tensor."""
+        """Its global shape, with ``None`` for dynamic sizes; ``None`` unless it is a ranked
+        tensor."""
 
     @property
     def dtype(self) -> str | None:
@@ -1094,19 +1104,19 @@ class Port:
 
     @property
     def sharding(self) -> TensorSharding | None:
-        """Its sharding, if it has one."""
+        """Its sharding, or ``None``."""
 
     @property
     def local_shape(self) -> tuple[int, ...] | None:
-        """The shape that one device holds, padded where a dim does not divide."""
+        """The shape on one device, padded if a dim does not divide evenly."""
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of the whole tensor; ``None`` where the element size is not known."""
+        """Bytes of the global tensor; ``None`` if the element size is unknown."""
 
     @property
     def bytes_per_device(self) -> int | None:
-        """Bytes that one device holds."""
+        """Bytes on one device."""
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -1124,17 +1134,18 @@ class PassManager:
     def parse(pipeline: str, *, shardy: str | None = None) -> PassManager:
         """Parse ``builtin.module(pass-a,pass-b{option=value},func.func(pass-c))``.
 
-        ``shardy`` is the version of Shardy whose passes run, as for :meth:`Module.parse`, which a
-        module follows after the run; by default that of the module.
+        ``shardy`` is the version of Shardy whose passes run, as in :meth:`Module.parse`; the module
+        follows it after the run. By default it is the module's version.
 
         Raises:
-            ParseError: no known version is called ``shardy`` (``shardy-version``).
-            PipelineError: an unknown pass, option, anchor or value, or malformed text.
+                    ParseError: the version ``shardy`` is unknown (``shardy-version``).
+                    PipelineError: a pass, option, anchor or value is unknown, or the text is
+                    malformed.
         """
 
     @staticmethod
     def from_flags(flags: Sequence[str], *, shardy: str | None = None) -> PassManager:
-        """The pipeline of command-line flags as ``sdy_opt`` takes them, ``--sdy-close-shardings``.
+        """The pipeline for command-line flags of ``sdy_opt``, such as ``--sdy-close-shardings``.
 
         Raises:
             PipelineError: as for :meth:`parse`.
@@ -1142,17 +1153,17 @@ class PassManager:
 
     @staticmethod
     def pass_names(*, shardy: str | None = None) -> list[str]:
-        """Every pass and pipeline of a version of Shardy that can be named, sorted."""
+        """The names of all passes and pipelines of a version of Shardy, sorted."""
 
     @property
     def shardy(self) -> str | None:
-        """The version of Shardy whose passes run; ``None``: that of the module."""
+        """The version of Shardy whose passes run; ``None`` for the module's version."""
 
     def enable_verifier(self, enable: bool, /) -> None:
-        """Verify the program after each pass, or no longer; off unless asked for.
+        """Turn verification after each pass on or off; it is off by default.
 
-        What a pass leaves is held against what MLIR's verifier checks. If it does not hold,
-        :meth:`run` raises what MLIR says, the hint names the pass, and the module does not change.
+        After each pass, the program is checked as MLIR's verifier would do. If it is not valid,
+        :meth:`run` raises MLIR's error, the hint names the pass, and the module does not change.
 
         Examples:
             >>> manager = shardcore.PassManager.parse("builtin.module(sdy-close-shardings)")
@@ -1166,44 +1177,44 @@ class PassManager:
         max_ops: int | None = None,
         progress: Callable[[str, float], object] | None = None,
     ) -> None:
-        """Run the pipeline on ``module``, in place. If it fails the module does not change.
+        """Run the pipeline on ``module``, in place. If it fails, the module does not change.
 
-        During the run other threads and callbacks read the module as it was; see :class:`Module`.
+        During the run, other threads and callbacks read the old state; see :class:`Module`.
 
         Raises:
-            BusyError: another run on ``module`` has not ended, in another thread or in a caller of
-                this one (``busy``).
+                    BusyError: another run on ``module`` is in progress, in another thread or in a
+                    caller of this one (``busy``).
             ShardcoreError: as for :meth:`Module.propagate`.
         """
 
 @final
 class Result:
-    """What :meth:`Module.propagate` returns."""
+    """A propagated program: what :meth:`Module.propagate` returns."""
 
     @property
     def module(self) -> Module:
-        """The exported program, in which every value has its sharding and all dims are closed."""
+        """The exported program: every value has a sharding, and all dims are closed."""
 
     @property
     def with_collectives(self) -> Module:
-        """The program with every reshard made explicit, as collectives; made at the first access.
+        """The program with explicit reshards, as collectives; computed at the first access.
 
-        This is the output of ``sdy-propagation-pipeline`` when its last part,
-        ``sdy-export-pipeline``, runs with ``enable-insert-explicit-collectives=true``. Threads that
-        access it at the same time get the same module.
+        It is the output of ``sdy-propagation-pipeline`` if its last part, ``sdy-export-pipeline``,
+        runs with ``enable-insert-explicit-collectives=true``. Threads that access it at the same
+        time get the same module.
 
         Raises:
-            BusyError: a user's rule that is called to make it accesses it (``busy``).
-            ShardcoreError: as for :meth:`Module.propagate`; and ``axis-overlap`` where Shardy
-                plans collectives along parts of an axis that overlap, which its verifier refuses.
+                    BusyError: a user's rule accesses it while it is being computed (``busy``).
+                    ShardcoreError: as for :meth:`Module.propagate`; and ``axis-overlap`` if Shardy
+                    plans collectives along overlapping sub-axes, which its verifier refuses.
         """
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about annotated axes of arguments and results that the export removed.
 
-        The code is ``non-divisible`` where the size of a dim is no multiple of that of its axes,
-        ``sub-axis`` where an open dim had sub-axes.
+        The code is ``non-divisible`` if the dim's size is no multiple of the product of its axes,
+        ``sub-axis`` if an open dim had sub-axes.
         """
 
     @property
@@ -1213,20 +1224,21 @@ class Result:
     def why(
         self, value: Value | str, axis: AxisRef | str | None = None, dim: int | None = None
     ) -> Why:
-        """Return where the axes of ``value`` come from.
+        """Return the annotations and propagation steps from which the axes of ``value`` come.
 
-        The first call propagates once more, and keeps every change of a sharding.
+        The first call propagates again, and records every change of a sharding.
 
         Args:
-            value: a value, or its name: the path of an argument or result,
-                ``"params['w']"``, or a name in the program given, ``"%12"``, ``"@helper %12"``.
-            axis: this axis, or part of one, only.
-            dim: this dim only.
+                    value: a value, or its name: the path of an argument or result,
+                    ``"params['w']"``, or a name in the original program, ``"%12"``, ``"@helper
+                    %12"``.
+                    axis: only this axis or sub-axis.
+                    dim: only this dim.
 
         Raises:
-            LocationError: no value is called that, or it does not have the axis
-                (``unknown-location``).
-            BusyError: a rule asks the result that it is called to compute.
+                    LocationError: no value has this name, or it does not have the axis
+                    (``unknown-location``).
+                    BusyError: a rule reads the result that is being computed.
         """
     def why_not(self, value: Value | str, dim: int, axis: AxisRef | str) -> WhyNot:
         """Return why ``axis`` is not on dim ``dim`` of ``value``: one reason of ``WHY_NOT``.
@@ -1234,17 +1246,17 @@ class Result:
         Args:
             value: as for :meth:`why`.
             dim: the dim, from 0.
-            axis: an axis of a mesh of the program, or a part of one.
+            axis: an axis or sub-axis of a mesh of the program.
 
         Raises:
-            LocationError: no value is called that, it has no such dim, no mesh has the axis, or
-                the axis is there (``unknown-location``).
+                    LocationError: no value has this name, it has no such dim, no mesh has the axis,
+                    or the axis is there (``unknown-location``).
         """
     def steps(self) -> Steps:
-        """Return what each visit of an op changed: for each user priority the op-priority steps,
-        for each step the visits, for each visit the shardings before and after.
+        """Return the changes by each visit of an op: the op-priority steps of each user priority,
+        the visits of each step, and the shardings before and after each visit.
 
-        The first call propagates once more, and keeps every change of a sharding.
+        The first call propagates again, and records every change of a sharding.
 
         Examples:
             >>> module = shardcore.Module.parse('''
@@ -1258,7 +1270,7 @@ class Result:
             ['stablehlo.negate', 'func.return']
 
         Raises:
-            BusyError: a rule asks the result that it is called to compute.
+            BusyError: a rule reads the result that is being computed.
         """
     def graph(
         self,
@@ -1271,11 +1283,11 @@ class Result:
         max_nodes: int = 250,
     ) -> Graph:
         """Return the computation graph of the entry function, drawn with shardings: tensors blue,
-        ops red, tensors that the user annotated with a border.
+        ops red, annotated tensors with a border.
 
-        A large program is folded until it can be read: repeated layers once, chains of element-wise
-        ops as one, then ops by scope and source line, by scope, by source line, by more lines.
-        :attr:`Graph.folding` says how, :attr:`Graph.hint` how to see more.
+        A large program is folded until it is readable: repeated layers are drawn once, then chains
+        of elementwise ops as one node, then ops by scope and source line, by scope, by source line,
+        or by several lines. :attr:`Graph.folding` says how, :attr:`Graph.hint` how to see more.
 
         Args:
             path: where it is written, if anywhere: a ``.svg`` file, or ``.dot`` or ``.gv``, text
@@ -1302,22 +1314,22 @@ class Result:
         ignore: Iterable[str] | None = None,
         hardware_file: str | Path | None = None,
     ) -> tuple[Diagnostic, ...]:
-        """Return what a person should look at: warnings, what matters most first.
+        """Return warnings about the program, the most important first.
 
-        Each has a ``code`` of :data:`shardcore.DIAGNOSTICS`, the value that it is about, its place
-        in the user's source where that is known, and a hint. :attr:`warnings` are among them. Of
-        one code at most five are given; the last one says how many there are more. An annotation
-        that a hint names was tried, and makes step time times peak memory smaller.
+        Each has a ``code`` of :data:`shardcore.DIAGNOSTICS`, the value that it is about, its
+        position in the user's source if known, and a hint. :attr:`warnings` are included. At most
+        five of one code are listed; the last one says how many more there are. An annotation in a
+        hint was tried, and reduces step time times peak memory.
 
         Args:
-            hardware: a chip; then the peak memory is compared with what it has, and edits are
-                costed on it, otherwise on ``tpu-v5p``.
-            ignore: codes to leave out.
-            hardware_file: as for :meth:`cost`.
+                    hardware: a chip: its memory is compared with the peak, and edits are costed on
+                    it; otherwise edits are costed on ``tpu-v5p``.
+                    ignore: codes to leave out.
+                    hardware_file: as for :meth:`cost`.
 
         Raises:
             ValueError: ``ignore`` has an unknown code.
-            CalculusError: there is no such chip (``unknown-hardware``).
+            CalculusError: the chip is unknown (``unknown-hardware``).
         """
     def _annotated(self) -> tuple[list[Port], list[Port]]: ...
     def _resharded(self) -> Module: ...
@@ -1332,11 +1344,11 @@ class Result:
         *,
         progress: Callable[[str, float], object] | None = None,
     ) -> Partitioned:
-        """Lower the program to that of one device; see :func:`shardcore.partition.partition`.
+        """Lower the program to the per-device program; see :func:`shardcore.partition.partition`.
 
         Raises:
             PartitionError: an op cannot be split over devices (``unpartitionable``).
-            ValueError: there is no such policy.
+            ValueError: ``policy`` is unknown.
         """
 
     def cost(
@@ -1358,11 +1370,11 @@ class Result:
         compiler: str | None = None,
         keep_ports: bool = False,
     ) -> Cost:
-        """Time, memory and communication of one device, by default of a ``"tpu-v5p"``.
+        """Time, memory and communication of one device, by default a ``"tpu-v5p"``.
 
-        Counted is the per-device program of ``policy``; see :meth:`partition`. Arguments and errors
-        are those of :func:`shardcore.cost`. Ops of CHLO are counted as the ops that XLA legalizes
-        them to, whether or not :meth:`Module.propagate` had ``legalize_chlo``.
+        The per-device program of ``policy`` is costed; see :meth:`partition`. Arguments and errors
+        are those of :func:`shardcore.cost`. CHLO ops count as the ops that XLA legalizes them to,
+        whether or not :meth:`Module.propagate` had ``legalize_chlo``.
         """
 
     def report(
@@ -1374,25 +1386,25 @@ class Result:
         edits: int = 0,
         **options: Any,
     ) -> None:
-        """Write one self-contained page of HTML about the result.
+        """Write a self-contained HTML page about the result.
 
-        It shows the user's source, where the files named in locations can be read, else the text of
-        the program, with shardings and collectives beside each line; all values with pictures and
-        with where their axes come from; the predicted timeline, and the memory over it.
+        It shows the user's source, if the files named in locations can be read, otherwise the
+        program's text, with shardings and collectives next to each line; all values with pictures
+        and the origins of their axes; the predicted timeline, and the memory over time.
 
         Args:
             path: the file.
-            hardware: the chip that times are for, by default a ``"tpu-v5p"``.
-            against: another result, of the same program under other annotations, or of another
-                version of it: what changed is marked.
-            edits: the most changes of annotations to tell, those worth most of some that are tried,
-                which takes half a second.
-            **options: other arguments of :func:`shardcore.cost`.
+                    hardware: the chip for times; by default a ``"tpu-v5p"``.
+                    against: another result to compare with, of the same program under other
+                    annotations, or of another version of it; changes are marked.
+                    edits: how many changes of annotations to recommend: the best of some that are
+                    tried, which takes half a second.
+                    **options: other options of :func:`shardcore.cost`.
 
         Raises:
             OSError: the file cannot be written.
-            ShardcoreError: as for :func:`shardcore.cost`; a program that cannot be partitioned has
-                a page without costs.
+                    ShardcoreError: as for :func:`shardcore.cost`; but for a program that cannot be
+                    partitioned, a page without costs is written.
         """
 
     def show(
@@ -1412,7 +1424,7 @@ class Result:
         """A value of :attr:`module` by name; see :meth:`Module.__getitem__`."""
 
     def at(self, place: str) -> list[Value]:
-        """The values that a line of the user's program made; see :meth:`Module.at`."""
+        """The values that a line of the user's program computes; see :meth:`Module.at`."""
 
     def arguments(self) -> list[Port]:
         """The arguments of the program."""
@@ -1425,11 +1437,11 @@ class Result:
     ) -> Check:
         """Compare with expectations: a TOML file, or a mapping of the same form.
 
-        What is returned is true if all expectations hold, and prints those that do not. ``update``
+        The returned object is true if all expectations hold, and prints those that fail. ``update``
         writes the actual values to the file. See :mod:`shardcore.expect`.
 
         Raises:
-            ExpectationError: the expectations are malformed; ``.diagnostics`` has all mistakes.
+            ExpectationError: the expectations are malformed; ``.diagnostics`` lists all mistakes.
             OSError: the file cannot be read or written.
         """
 
@@ -1440,12 +1452,13 @@ class Result:
 
 @final
 class FactorTable:
-    """The tensor x factor table of one op, before and after one aggressive visit in all directions.
+    """The table of tensors by factors for one op, before and after one aggressive visit in all
+    directions.
 
-    ``str()`` draws it. A cell lists the axes that shard the factor in that tensor, a ``?`` at its
-    end says that propagation may add more, axes after ``|`` overflow the factor, and ``-`` stands
-    where the tensor does not have the factor. Replicated and unreduced axes have a column each,
-    where a tensor has some.
+    ``str()`` draws it. A cell lists the axes that shard the factor in that tensor. A ``?`` at the
+    end says that propagation may add more; axes after ``|`` overflow the factor; ``-`` means that
+    the tensor does not have the factor. Replicated and unreduced axes have a column each, if a
+    tensor has some.
     """
 
     @property
@@ -1462,9 +1475,9 @@ class FactorTable:
 
     @property
     def before(self) -> dict[str, dict[str, str]]:
-        """For each tensor its cells by factor symbol, with the present shardings.
+        """For each tensor its cells by factor symbol, with the shardings before the visit.
 
-        A tensor that several operands are has a row for each, ``"%x"`` and ``"%x (operand 1)"``.
+        A tensor that is several operands has a row for each: ``"%x"`` and ``"%x (operand 1)"``.
         """
 
     @property
@@ -1473,29 +1486,31 @@ class FactorTable:
 
     @property
     def replicated(self) -> dict[str, str]:
-        """The axes that may shard no dim, of each tensor that has some; a visit keeps them."""
+        """The explicitly replicated axes of each tensor that has some; a visit does not change
+        them."""
 
     @property
     def unreduced(self) -> dict[str, str]:
-        """The axes along which devices hold terms of a sum, of each tensor that has some."""
+        """The unreduced axes of each tensor that has some."""
 
 @final
 class StrategyProblem:
-    """One strategy is to be chosen for each node, as XLA's automatic sharding states it.
+    """The choice of one strategy for each node of a graph, as in XLA's automatic sharding.
 
-    The sum of the costs of nodes and edges is to be least, while the usages of the nodes that are
-    live never sum to more than ``limit``. ``docs/solver.md`` says how it is solved.
+    The sum of the costs of nodes and edges is minimized, while the memory usages of the live nodes
+    never exceed ``limit`` in sum. ``docs/solver.md`` describes the algorithm.
 
     Args:
-        nodes: for each node the cost of each strategy, the memory that each strategy takes, and
-            the times from which on and up to which, exclusively, the node is live. An infinite cost
-            forbids a strategy.
-        edges: the numbers of two nodes, and a cost for each pair of their strategies, by rows of
-            the first. An infinite cost forbids a pair.
-        limit: the most memory that may be live at any time, in the unit of the usages.
+            nodes: for each node the cost of each strategy, the memory usage of each strategy, and
+                the interval of times in which the node is live (the end is exclusive). An infinite
+                cost forbids a strategy.
+            edges: for each edge the numbers of two nodes, and a cost for each pair of their
+                strategies, row-major with the first node's strategies as rows. An infinite cost
+                forbids a pair.
+            limit: the most memory that may be live at any time, in the unit of the usages.
 
     Raises:
-        ShardcoreError: tables do not fit each other (``invalid-problem``).
+        ShardcoreError: the tables do not fit each other (``invalid-problem``).
     """
 
     def __new__(
@@ -1506,9 +1521,9 @@ class StrategyProblem:
     ) -> StrategyProblem: ...
     @staticmethod
     def from_json(text: str, filename: str = "<string>") -> StrategyProblem:
-        """Return the problem that ``text`` states in the format of the IOPDDL contest.
+        """Return the problem in ``text``, in the format of the IOPDDL contest.
 
-        Costs of 10^17 and more are forbidden ones there.
+        In this format, costs of 10^17 and more are forbidden.
 
         Raises:
             ShardcoreError: the text is no such problem.
@@ -1524,16 +1539,16 @@ class StrategyProblem:
 
     @property
     def limit(self) -> int | None:
-        """The most memory that may be live at any time."""
+        """The most memory that may be live at any time; ``None`` for no limit."""
 
     def with_limit(self, limit: int | None) -> StrategyProblem:
         """Return the same problem with another limit."""
 
     def evaluate(self, strategies: Sequence[int]) -> tuple[float, int]:
-        """Return the cost of a choice, and the most memory that is live at any time.
+        """Return the cost of a choice, and its peak of live memory.
 
         Raises:
-            ShardcoreError: there is no such choice (``invalid-problem``).
+            ShardcoreError: the choice is not valid (``invalid-problem``).
         """
 
     def solve(
@@ -1548,13 +1563,14 @@ class StrategyProblem:
         """Return the best choice found.
 
         Args:
-            seconds: the time to take; 10 unless ``rounds`` is given.
-            rounds: the most rounds. A search that ends by rounds finds the same each time, for a
-                seed and a number of threads.
-            seed: of the pseudo-random numbers.
-            threads: number of threads.
-            progress: called after each round with the lowest cost of a feasible choice so far, and
-                the bound; the search ends where it returns a false value that is not ``None``.
+                    seconds: the time limit; 10 unless ``rounds`` is given.
+                    rounds: the largest number of rounds. A search that ends by rounds is
+                    deterministic for a given seed and number of threads.
+                    seed: the seed of the pseudo-random numbers.
+                    threads: the number of threads.
+                    progress: called after each round with the lowest cost of a feasible choice so
+                    far, and the bound; the search ends if it returns a false value other than
+                    ``None``.
         """
 
 @final
@@ -1563,7 +1579,7 @@ class StrategySolution:
 
     @property
     def strategies(self) -> list[int]:
-        """The strategy of each node: the best found, even where it is not feasible."""
+        """The strategy of each node in the best choice found, even if that is not feasible."""
 
     @property
     def cost(self) -> float:
@@ -1571,43 +1587,44 @@ class StrategySolution:
 
     @property
     def peak(self) -> int:
-        """The most memory that is live at any time."""
+        """The peak of live memory."""
 
     @property
     def bound(self) -> float:
-        """No feasible choice costs less; infinite if there is none."""
+        """A lower bound of the cost of feasible choices; infinite if there are none."""
 
     @property
     def least_peak(self) -> int:
-        """No choice without forbidden costs has a lower peak: no lower limit can be met."""
+        """A lower bound of the peak of choices without forbidden costs, and so of feasible
+        limits."""
 
     @property
     def status(self) -> str:
-        """``"feasible"``, ``"infeasible"`` (there is none), ``"unknown"`` (none was found)."""
+        """``"feasible"``, ``"infeasible"`` (none exists), or ``"unknown"`` (none was found)."""
 
     @property
     def rounds(self) -> int:
         """Number of rounds."""
 
 def import_hlo_shardings(module: Module, mesh: Mesh | None = None) -> Module:
-    """Return ``module``, lowered for XLA, with its shardings in ``sdy``.
+    """Return ``module``, which was lowered for XLA, with its shardings in ``sdy``.
 
-    What Shardy exported, ``xla.sdy.*`` frontend attributes and custom calls as in dumps of XLA,
-    becomes what it was: meshes, shardings, constraints, groups, barriers, sharding rules and manual
-    computations. Else ``mhlo.sharding`` strings become shardings over ``mesh``.
+    What Shardy exported (``xla.sdy.*`` frontend attributes and custom calls, as in XLA's dumps) is
+    converted back: meshes, shardings, constraints, groups, barriers, sharding rules and manual
+    computations. Otherwise, ``mhlo.sharding`` strings become shardings over ``mesh``.
 
     Shardings of arguments, results and ops are converted; ``@Sharding`` calls become constraints,
     or members of sharding groups (``shard_as``, ``shard_like``); bodies between
     ``@SPMDFullToShardShape`` and ``@SPMDShardToFullShape`` become manual computations. A module
     without such strings is returned unchanged.
 
-    Without ``mesh`` one is made of the axes that the shardings need, as by
+    Without ``mesh``, one is made of the axes that the shardings need, as in
     :meth:`HloSharding.to_sharding`.
 
     Raises:
         ParseError: a string is no sharding.
-        VerificationError: no mesh, or not ``mesh``, has axes for all of the shardings; or a manual
-            body uses global values, or its local values are used outside of it.
+            VerificationError: no mesh, or not ``mesh``, has axes for all shardings; or a manual
+                body uses global values, or its local values are used outside.
     """
 
 def partition_program(
@@ -1626,50 +1643,50 @@ def partition_program(
     local_program: Callable[..., tuple[Module, list[list[list[str]]], list[list[list[str]]]] | None]
     | None = None,
 ) -> tuple[Module, int, Origin]:
-    """Lower ``module``, whose shardings are complete, to the program of one device.
+    """Lower ``module``, a propagated program, to the per-device program.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target to call on shards, and its attributes. Under the policy ``least`` the passes
-    run that merge, hoist and fuse collectives of the local module. With ``keep_results``, results
-    stay as they are computed until an op needs them otherwise, and calls are inlined; else results
-    are resharded to their shardings. With ``looks_ahead`` besides, they go to their shardings, or
-    to where elementwise ops behind them are resharded to. With ``replicates_unknown`` every device
-    computes the ops of which nothing is known, instead of a refusal. Reshards that ``plans`` has
-    are not planned again.
-    With ``takes_source`` the program of ``module`` becomes the local program, if nobody else has
-    it, and ``module`` makes it again when it is read. ``local_program`` is asked for each call of a
-    ``custom_partitioning`` function, with its backend configuration, its operands and results, its
-    mesh, the axes that are manual around it and its place, and returns what one device computes,
-    with the axes of the dims of the operands and results, or ``None``.
+    shards, the target to call on shards, and its attributes. Under the policy ``least``, passes
+    merge, hoist and fuse collectives of the per-device program. With ``keep_results``, results keep
+    the sharding in which they are computed until an op needs another, and calls are inlined;
+    otherwise results are resharded to their shardings. With ``looks_ahead`` in addition, they are
+    resharded to their shardings, or to those that later elementwise ops reshard them to. With
+    ``replicates_unknown``, every device computes the ops that no rule can split, instead of a
+    refusal. Reshards in ``plans`` are not planned again. With ``takes_source``, the program of
+    ``module`` is lowered in place, if it is not shared, and ``module`` rebuilds it when it is read.
+    ``local_program`` is called for each call of a ``custom_partitioning`` function, with its
+    backend configuration, operands, results, mesh, manual axes and location; it returns the
+    per-device program with the axes of each dim of the operands and results, or ``None``.
 
-    Returned are the local module; the number of devices; and where its ops come from.
+    Returns the per-device module, the number of devices, and the origin of its ops.
     """
 
 @final
 class ReshardPlans:
-    """Plans of reshards, which lowerings share."""
+    """Reshard plans, shared between lowerings."""
 
     def __new__(cls) -> ReshardPlans: ...
 
 @final
 class Originals:
-    """What the ops and values of a program with inlined calls are clones of."""
+    """For a program with inlined calls, the original of each cloned op and value."""
 
 @final
 class Origin:
-    """The program that a program of one device was made from, and what became of its ops."""
+    """The global program of a per-device program, and how its ops are computed."""
 
     def original(self, op: int) -> int:
-        """Return the number of the op of which op number ``op`` is a clone for an inlined call."""
+        """Return the number of the original of op ``op``, which may be a clone from an inlined
+        call."""
 
     def outcomes(self) -> list[tuple[str, str, str, str | None, int]]:
-        """For each op its name, how it is computed, why, its location, and its number."""
+        """For each op its name, how it is computed, the reason, its location, and its number."""
 
 def collective_traffic(module: Module) -> list[tuple[str, int, int, int]]:
-    """Return what the collectives of ``module``, the program of one device, move.
+    """Return the traffic of the collectives of ``module``, a per-device program.
 
-    For those that are alike: their kind, how many devices talk to each other, the bytes of the
-    gathered array, and how often they run.
+    For each group of equal collectives: the kind, the size of a device group, the bytes of the
+    gathered array, and the number of runs.
     """
 
 def collective_passes(name: str) -> str:
@@ -1684,48 +1701,46 @@ def program_figures(
     compiler: str,
     cache_bytes: int,
 ) -> Figures:
-    """Return the figures of ``module``, the program of one device, made from ``origin``.
+    """Return the figures of ``module``, a per-device program with the origin ``origin``.
 
-    ``estimates`` has signature, flops, transcendentals and bytes of custom calls whose cost a user
-    registered. Times and traffic are those of the kernels of ``compiler`` where these are known, on
-    a chip with a cache of ``cache_bytes``.
+    ``estimates`` has signature, flops, transcendentals and bytes of the custom calls with a
+    registered cost. Times and traffic are those of the kernels of ``compiler``, if these are known,
+    on a chip with a cache of ``cache_bytes``.
     """
 
 def values_on_host(values: list[Value]) -> list[bool]:
-    """Whether each of ``values``, which are of one program, is in the memory of the host."""
+    """For each of ``values``, all of one program, whether it is in host memory."""
 
 @final
 class Figures:
-    """The figures that :class:`shardcore.Cost` is computed from; rows are made when asked for."""
+    """The figures from which :class:`shardcore.Cost` is computed; rows are made when needed."""
 
     @property
     def is_saturated(self) -> bool:
-        """Whether figures are lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
+        """Whether figures are only lower bounds; see :attr:`shardcore.Cost.is_saturated`."""
 
     def memory(self, on_host: bool) -> list[int]:
-        """Bytes of arguments, outputs, and donated outputs, in the memory of the device or of its
-        host.
-        """
+        """Bytes of arguments, outputs, and donated outputs, in device or host memory."""
 
     def peak_bytes(self, compiler: str, on_host: bool) -> int:
-        """The most bytes that are live at once, likewise."""
+        """The peak of live bytes, in device or host memory."""
 
     def host_work(self) -> tuple[int, int]:
-        """FLOPs and transcendentals that the host computes."""
+        """FLOPs and transcendentals computed on the host."""
 
     def host_copies(self) -> list[dict[str, Any]]:
-        """The copies between the memory of the device and that of its host, in program order: the
-        fields of :class:`shardcore.costs.HostTransfer`, with ``to_host`` for the direction.
+        """The copies between device and host memory, in program order: the fields of
+        :class:`shardcore.costs.HostTransfer`, with ``to_host`` for the direction.
         """
 
     def host_bytes(self) -> int:
-        """Bytes that XLA allocates where the program runs on hosts."""
+        """Bytes that XLA allocates if the program runs on CPUs."""
 
     def least_peak(self, compiler: str) -> int:
-        """Bytes at the peak of the order of ops that needs least."""
+        """The peak of live bytes in the order of ops that needs least."""
 
     def once(self) -> tuple[list[int], int]:
-        """What XLA counts on hosts, where each loop runs its body once, and equal ops run once.
+        """What XLA's cost analysis counts on CPUs, where loop bodies and equal ops count once.
 
         For each row of :meth:`work` the number of runs; then the elements that are converted from
         ``bf16`` and back.
@@ -1740,10 +1755,11 @@ class Figures:
         """The fields of :class:`shardcore.costs.figures.TrafficKind`, for each kind."""
 
     def ops(self) -> list[dict[str, Any]]:
-        """For ops of one name, place and cost: name, location, place in :meth:`work`, count."""
+        """For each group of ops with one name, location and cost: name, location, index in
+        :meth:`work`, count."""
 
     def collectives(self) -> list[dict[str, Any]]:
-        """The collectives in program order; ``kind`` is the place in :meth:`traffic`."""
+        """The collectives in program order; ``kind`` is the index in :meth:`traffic`."""
 
     def timeline(
         self,
@@ -1753,45 +1769,44 @@ class Figures:
         contention: float,
         copies: list[float],
     ) -> tuple[float, list[float], list[float]]:
-        """Seconds of the program, and exposed seconds of each row of :meth:`collectives` and of
-        :meth:`host_copies`.
+        """The seconds of the program, and the exposed seconds of each row of :meth:`collectives`
+        and of :meth:`host_copies`.
 
-        ``work`` has seconds for each row of :meth:`work`, ``traffic`` seconds, stream and number of
-        chunks of collectives, by the places that ``of_rows`` has for each row of
-        :meth:`collectives`; ``contention`` is the share of the time of collectives that overlapping
-        ops lose, ``copies`` has seconds for each row of :meth:`host_copies`.
+        ``work`` has the seconds for each row of :meth:`work`; ``traffic`` the seconds, stream and
+        number of chunks of collectives, with ``of_rows`` as index for each row of
+        :meth:`collectives`; ``contention`` is the part of a collective's time by which overlapping
+        ops get longer; ``copies`` has the seconds for each row of :meth:`host_copies`.
         """
 
     def combined(
         self, most: dict[str, int]
     ) -> tuple[list[tuple[list[tuple[int, int]], int]], list[int]]:
-        """The collectives that run as one, given the most bytes of such a set for each kind that is
-        combined.
+        """The collectives that are combined into one, given the most bytes of a set for each kind.
 
-        For each set its kinds, as places in :meth:`traffic`, with the number of collectives of
-        each, and how often the set runs. Then for each row of :meth:`collectives` the place of its
-        kind; in a set, the number of kinds and the place among the kinds of all sets, in order.
+        For each set: its kinds, as indices in :meth:`traffic`, each with the number of collectives,
+        and the number of runs of the set. Then for each row of :meth:`collectives` an index: of its
+        kind if it runs alone; if it is in a set, the number of kinds plus the index among the kinds
+        of all sets, in order.
         """
 
     def tokens(self) -> int | None:
-        """The elements of the first argument that is a batch of sequences of integers."""
+        """The size of the first argument that is a batch of integer sequences."""
 
     def whole_ops(self, num_devices: int) -> list[tuple[int, int] | None]:
-        """For each of :meth:`ops` that is a product the FLOPs of the op of the source that it is a
-        part of, and the number of devices that compute that together."""
+        """For each of :meth:`ops` that is a product: the FLOPs of the global op that it is a part
+        of, and the number of devices that compute that op together."""
 
     def name_stacks(self) -> tuple[list[str], list[str]]:
-        """The names around the lines of the ops, and of the ops that required the collectives, in
-        the order of :meth:`ops` and :meth:`collectives`, with slashes between them."""
+        """The name stacks of the ops, and of the ops that need the collectives, in the order of
+        :meth:`ops` and :meth:`collectives`."""
     def steps(self, compiler: str) -> list[dict[str, Any]]:
-        """The ops in the order in which they run: the fields of
-        :class:`shardcore.costs.records.TimedStep`, with the places in :meth:`work` and
-        :meth:`traffic` instead of times.
+        """The ops in scheduled order: the fields of :class:`shardcore.costs.records.TimedStep`,
+        with indices in :meth:`work` and :meth:`traffic` instead of times.
         """
 
     def kernels(self, compiler: str) -> list[dict[str, Any]]:
-        """The fields of :class:`shardcore.costs.Kernel`, for each kernel as ``compiler`` has it;
-        instead of the time of one run, what that follows from.
+        """The fields of :class:`shardcore.costs.Kernel`, for each kernel of ``compiler``; instead
+        of the time of one run, the data from which it is computed.
         """
 
     def uncounted(self) -> list[dict[str, Any]]:
@@ -1801,36 +1816,36 @@ class Figures:
         """The fields of :class:`shardcore.costs.records.LoopTrips`, for each loop."""
 
     def live_at_peak(self, compiler: str, on_host: bool) -> list[dict[str, Any]]:
-        """The fields of :class:`shardcore.costs.LiveValue`, for each value live at the peak, in the
-        memory of the device or of its host.
+        """The fields of :class:`shardcore.costs.LiveValue`, for each value that is live at the peak
+        of device or host memory.
         """
 
     def peak_op(self, compiler: str) -> dict[str, Any] | None:
         """The fields of :class:`shardcore.costs.records.PeakOp`; ``None`` if there is no op."""
 
     def lifetimes(self, compiler: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """The ops that run at each moment, and the values in memory: the fields of
-        :class:`shardcore.costs.records.PeakOp` and :class:`shardcore.costs.LiveValue`, with the
-        names around their lines as ``stack``; values with their ``role`` and their ``first`` and
-        ``last`` moments.
+        """The ops at each moment, and the values in memory: the fields of
+        :class:`shardcore.costs.records.PeakOp` and :class:`shardcore.costs.LiveValue`, with name
+        stacks as ``stack``; values also have their ``role`` and their ``first`` and ``last``
+        moments.
         """
 
 @final
 class Explainer:
-    """What :meth:`Result.why` asks. Values are given by their numbers in the program."""
+    """Answers the questions of :meth:`Result.why`. Values are given by their numbers."""
 
     def find(self, name: str) -> int | None:
         """The value called ``name``, ``"%12"`` or ``"@helper %12"``.
 
         Raises:
-            LocationError: several values are called that (``unknown-location``).
+            LocationError: several values have this name (``unknown-location``).
         """
     def number(self, value: Value) -> int | None:
-        """The number of ``value``, if it is one of the program given or of the completed one."""
+        """The number of ``value``, if it is in the original or the propagated program."""
     def of_value(self, value: int) -> list[dict[str, Any]]:
-        """Where the axes of a value come from."""
+        """The origins of the axes of a value."""
     def of_result(self, index: int) -> list[dict[str, Any]]:
-        """Where the axes of a result of the entry function come from."""
+        """The origins of the axes of a result of the entry function."""
     def missing(
         self, number: int, is_result: bool, dim: int, axis: AxisRef
     ) -> dict[str, Any] | None:
@@ -1838,9 +1853,9 @@ class Explainer:
     def around(
         self, origin: Origin, op: int
     ) -> tuple[list[tuple[int, str]], list[tuple[int, str]], bool, list[int]] | None:
-        """The numbers and names of the operands and results of an op of the program that was
-        partitioned, whether it returns from the entry function, and the indices of the arguments
-        that reach it; ``None`` if the program given does not have it."""
+        """The numbers and names of the operands and results of an op of the partitioned program,
+        whether it is the entry function's return, and the indices of the arguments that reach it;
+        ``None`` if the original program does not have the op."""
     def steps(
         self,
     ) -> list[
@@ -1853,17 +1868,17 @@ class Explainer:
     ]:
         """The fields of :class:`shardcore.why.steps.RunStep`, in order."""
     def annotation(self, value: int) -> dict[str, Any] | None:
-        """What is written on a value itself, if anything is."""
+        """The annotation on a value itself, or ``None``."""
     def describe(self, value: int) -> tuple[TensorSharding | None, int | None, str | None] | None:
-        """The sharding of a value, the number of its dims, and the path of an argument."""
+        """The sharding of a value, its rank, and the path if it is an argument."""
 
 @final
 class SessionProgram:
-    """A program that annotations are put on: what :class:`shardcore.Session` edits.
+    """A program that can be annotated: what :class:`shardcore.Session` edits.
 
-    A target is its kind (0 an argument, 1 a result of the entry function, 2 a value; more, a result
-    of another function) and its index. With ``inlines_composites`` composites are replaced by their
-    decompositions.
+    A target is its kind (0: an argument, 1: a result of the entry function, 2: a value; larger: a
+    result of another function) and its index. With ``inlines_composites``, composites are replaced
+    by their decompositions.
     """
 
     def __new__(
@@ -1872,35 +1887,37 @@ class SessionProgram:
     def ports(self) -> tuple[list[Port], list[Port]]:
         """The arguments and the results of the entry function."""
     def find(self, name: str) -> tuple[int, int] | None:
-        """The target called ``name``, ``"%12"``, ``"@helper %0 do %12"``, ``"@helper result 0"``.
+        """The target called ``name``, such as ``"%12"``, ``"@helper %0 do %12"``, ``"@helper result
+        0"``.
 
         Raises:
-            LocationError: several values are called that (``unknown-location``).
+            LocationError: several values have this name (``unknown-location``).
         """
     def name(self, target: tuple[int, int]) -> str:
-        """The shortest name of ``target`` that denotes nothing else."""
+        """The shortest unique name of ``target``."""
     def annotation(self, target: tuple[int, int]) -> TensorSharding | None:
-        """The sharding that the program came with at ``target``."""
+        """The sharding of ``target`` in the original program."""
     def rank(self, target: tuple[int, int]) -> int | None:
-        """The number of dims; ``None`` if it is not a ranked tensor."""
+        """The rank; ``None`` if it is no ranked tensor."""
     def annotated_values(self) -> list[tuple[int, int]]:
-        """What came with annotations beside the arguments and results of the entry function."""
+        """The annotated targets other than arguments and results of the entry function."""
     def mesh(self) -> tuple[str | None, Mesh] | None:
-        """The first mesh that has axes, after its name: of those with a name if there are any, else
-        of those that shardings write.
+        """The first mesh with axes, and its name: among named meshes if there are any, else among
+        those inlined in shardings.
         """
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> AnnotatedProgram:
-        """The program with edits on it: target, name in errors, and sharding or ``None``."""
+        """The program with edits applied; an edit is a target, its name in errors, and a sharding
+        or ``None``."""
     def are_plain(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> bool:
-        """Whether it is clear of each of these that it is valid, whatever other edits there are."""
+        """Whether each edit is certainly valid, whatever the other edits are."""
 
 @final
 class AnnotatedProgram:
-    """A program with the annotations of a session on it."""
+    """A program with the annotations of a session."""
 
     def module(self) -> Module:
         """The program."""
@@ -1915,15 +1932,15 @@ class AnnotatedProgram:
         strategy: str | None = None,
         max_ops: int | None = None,
     ) -> Result:
-        """What :meth:`Module.propagate` returns for it."""
+        """The result of :meth:`Module.propagate` for this program."""
 
 def after_fork_in_child() -> None:
     """Reset the count of calls of users' functions: a forked child has no other threads."""
 
 def finish(seconds: float) -> list[int]:
-    """Wait, for at most ``seconds``, until no thread is in a user's function that Rust has called.
+    """Wait, at most ``seconds``, until no thread is in a user's function that Rust called.
 
-    Returns the identifiers of the threads that are in one still. A thread that would call one
+    Returns the identifiers of the threads that still are in one. A thread that would call one
     afterwards is blocked until the process ends.
     """
 
@@ -1940,13 +1957,13 @@ def is_installed(place: str) -> bool:
     """Whether ``file:line:column`` is in an installed package or in Python's library."""
 
 def known_ops() -> dict[str, dict[str, str | None]]:
-    """Return for each op how each part of the engine supports it, ``None`` where it does not."""
+    """Return for each op how each part of the engine supports it; ``None`` if it does not."""
 
 def registered_rules() -> dict[str, str]:
-    """Return the family of every op that has a rule, ``"user"`` for rules given at run time."""
+    """Return the family of every op with a rule; ``"user"`` for registered rules."""
 
 def registry_version() -> int:
-    """Return how often a rule or data-flow edges of an op were registered or removed."""
+    """Return how many times rules or data-flow edges were registered or removed."""
 
 def set_rule(name: str, rule: str | Callable[..., OpShardingRule | str | None] | None) -> None:
     """Give the op ``name`` a rule; see :mod:`shardcore.rules`. ``None`` removes it."""
@@ -1958,10 +1975,10 @@ def set_data_flow_edges(
     """Give the op ``name`` data-flow edges; see :mod:`shardcore.rules`. ``None`` removes them."""
 
 def shardy_versions() -> list[str]:
-    """The versions of Shardy that are known, oldest first."""
+    """The known versions of Shardy, oldest first."""
 
 def default_shardy() -> str:
-    """The version of Shardy that is followed unless another one is asked for."""
+    """The version of Shardy that is followed by default."""
 
 def shardy_changes() -> dict[str, list[str]]:
-    """For each version of Shardy what it changed, in sentences."""
+    """For each version of Shardy its changes, in sentences."""

@@ -1,4 +1,4 @@
-"""What has to be done after the process forks, and before it ends."""
+"""Hooks for a fork of the process, and for its end."""
 
 import atexit
 import contextlib
@@ -9,10 +9,10 @@ from shardcore import _core
 
 
 def _finish() -> None:
-    """Wait until no thread runs in a user's function.
+    """Wait until no thread runs a user's function.
 
-    In one that goes on after a second ``SystemExit`` is raised, as Ctrl-C raises an exception in
-    the main thread. A function that sleeps does not notice, and does no harm.
+    A function that still runs after a second gets a ``SystemExit``, as Ctrl-C raises an exception
+    in the main thread. A sleeping function does not notice it, and does no harm.
     """
     threads = _core.finish(1.0)
     if not threads:
@@ -28,7 +28,7 @@ def _finish() -> None:
 
 
 _MOST_IMPORTS = 1000
-"""How often a fork waits for modules: a module that itself forks is never imported until then."""
+"""How many imports a fork waits for: a module that forks while it is imported never finishes."""
 
 
 def _wait_for_imports() -> None:
@@ -37,14 +37,14 @@ def _wait_for_imports() -> None:
     Functions import what they need when they are called. A fork in the middle of that would leave
     a child whose own imports wait for a thread that exists in its parent alone.
     """
-    # The locks of imports in progress; there is no public way to ask for them.
+    # The locks of imports in progress; there is no public way to list them.
     locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
     for _ in range(_MOST_IMPORTS):
         names = [name for name in list(locks) if name.startswith("shardcore.")]
         if not names:
             return
         for name in names:
-            # Waits for the thread that imports the module, whose import may fail.
+            # Waits for the thread that imports the module; the import may fail.
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
 

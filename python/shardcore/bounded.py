@@ -1,4 +1,4 @@
-"""Reads iterables of callers, which may be infinite, and shows values, which may be large; JSON."""
+"""Reads users' iterables, which may be infinite; shows values, which may be large; writes JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shardcore.errors import Diagnostic, ProgramTooLargeError
 T = TypeVar("T")
 
 MOST_ITEMS = 1 << 16
-"""More dims, axes or names than any sharding has."""
+"""A limit above the number of dims, axes or names of any sharding."""
 
 
 def items(values: Iterable[T], what: str, most: int = MOST_ITEMS) -> tuple[T, ...]:
-    """Return all of ``values``.
+    """Return all of ``values`` as a tuple.
 
     Raises:
-        ProgramTooLargeError: there are more than ``most``; the message calls them ``what``.
+        ProgramTooLargeError: there are more than ``most``; ``what`` names them in the message.
     """
     found = tuple(islice(values, most + 1))
     if len(found) > most:
@@ -33,7 +33,7 @@ def shown(value: object, limit: int = 60) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):
-        # A number of thousands of digits, or arrays nested too deeply for Python.
+        # The text may fail: a number of thousands of digits, or deeply nested arrays.
         return "what it is"
     return text if len(text) <= limit else f"{text[:limit]}..."
 
@@ -42,7 +42,7 @@ def json_text(record: object, indent: int | None) -> str:
     """Return ``record`` as JSON.
 
     Raises:
-        ValueError: ``indent`` is no number from 0 to 80.
+        ValueError: ``indent`` is not from 0 to 80.
     """
     if indent is not None and not 0 <= index(indent) <= 80:
         raise ValueError(f"indent is a number from 0 to 80, not {shown(indent)}")

@@ -22,13 +22,13 @@ MAGIC = b"ML\xefR"
 """The first bytes of MLIR bytecode."""
 
 SECONDS, SECONDS_PER_MB = 60, 10
-"""How long jaxlib may take: some ten times what the largest programs take."""
+"""A time limit for jaxlib, about ten times what the largest programs need."""
 
 BYTES, BYTES_PER_BYTE = (4 << 30) + (os.cpu_count() or 1) * (16 << 20), 512
-"""How much memory jaxlib may take: some seven times what the largest programs take, and stacks of
-threads.
+"""A memory limit for jaxlib, about seven times what the largest programs need, plus thread stacks.
 
-A damaged length makes it reserve what the length says.
+Without it, a damaged length field could make jaxlib reserve any amount of memory.
+
 """
 
 _RUN = """\
@@ -42,14 +42,14 @@ sys.path[:] = json.loads(sys.argv[2])
 del sys.argv[2:4]
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
-"""The program of the other process, which first takes over the search path of this one."""
+"""The code that the other process runs; it first copies the search path of this process."""
 
 
 def to_text(data: bytes, filename: str = "<bytecode>") -> str:
-    """Return the program of ``data`` as MLIR text.
+    """Return the program in ``data``, MLIR bytecode, as MLIR text.
 
     Raises:
-        ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
+        ParseError: jaxlib is not installed, or cannot read the bytecode (``bytecode``).
     """
     found = converted(Path(__file__).with_name("bytecode_reader.py"), data)
     if found.text is not None:
@@ -66,10 +66,10 @@ def to_text(data: bytes, filename: str = "<bytecode>") -> str:
 
 
 class Converted(NamedTuple):
-    """What another process has made of some bytes."""
+    """The output of the other process."""
 
     text: str | None
-    """The text; ``None`` if there is none."""
+    """The text; ``None`` if the conversion failed."""
     is_missing: bool
     """Whether jaxlib is not installed."""
     reason: str
@@ -79,10 +79,10 @@ class Converted(NamedTuple):
 def converted(program: Path, data: bytes, *arguments: str) -> Converted:
     """Run the Python file ``program``, which imports jaxlib, on ``data`` in another process.
 
-    The process has bounded time and memory, since damaged data may lead jaxlib astray.
+    The process has limited time and memory, because damaged data can make jaxlib use any amount.
     """
-    # Isolated (`-I`): modules come neither from the working directory nor from the environment of
-    # the user, except packages that this process can import too.
+    # Isolated (`-I`): modules come neither from the working directory nor from the user's
+    # # environment, except packages that this process can import too.
     memory = str(BYTES + BYTES_PER_BYTE * len(data))
     before = [sys.executable, "-I", "-c", _RUN, str(program), json.dumps(_paths()), memory]
     seconds = SECONDS + SECONDS_PER_MB * len(data) / 1e6
@@ -100,7 +100,7 @@ def converted(program: Path, data: bytes, *arguments: str) -> Converted:
 def _paths() -> list[str]:
     """The search path of this process without the working directory.
 
-    A file there with the name of a package would be imported in its place.
+    Otherwise a file there named like a package would be imported instead of it.
     """
     here = os.path.realpath(".")
     installed = (*site.getsitepackages(), site.getusersitepackages())
@@ -116,7 +116,7 @@ def _paths() -> list[str]:
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     """The first error that jaxlib printed."""
     printed = done.stderr.decode(errors="replace")
-    # "Unable to parse module assembly:" says less than the line below it.
+    # The line after "Unable to parse module assembly:" has the reason.
     kinds, nowhere = r"(?:error|RuntimeError|ValueError|Error): ", r'(?:"-":0:0: )?'
     errors = re.findall(rf"{kinds}{nowhere}([^\n]+[^\n:])\n", printed)
     if errors:

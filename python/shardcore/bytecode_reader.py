@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 NO_JAXLIB = 3
-"""The exit code where jaxlib is not installed."""
+"""The exit code that says that jaxlib is not installed."""
 
 PRETTY = {"builtin", "func", "stablehlo", "chlo", "sdy"}
 """The dialects whose custom forms shardcore reads."""
@@ -28,7 +28,7 @@ def main() -> int:
     data = sys.stdin.buffer.read()
     reader = runpy.run_path(str(Path(__file__).with_name("jaxlib_context.py")))
     context = reader["context"]()
-    # The zero-terminated name of the producer follows four bytes of magic and one of the version.
+    # After four bytes of magic and the version comes the zero-terminated name of the producer.
     is_portable = b"StableHLO" in data[4:64].split(b"\0")[0]
     with context:
         if is_portable:

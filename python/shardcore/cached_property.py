@@ -1,4 +1,4 @@
-"""Properties that are worked out when somebody reads them first."""
+"""Properties that are computed when they are first read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801  # As that of functools.
-    """As that of ``functools``, which in Python 3.10 and 3.11 has one lock for all objects: threads
-    wait for each other, and a process that is forked meanwhile for ever. Of two threads that work
-    a property out at the same time, both get what the first one found.
+    """Like the one of ``functools``, which in Python 3.10 and 3.11 has one lock for all objects:
+    there threads wait for each other, and a process forked in the meantime hangs. If two threads
+    compute the property at the same time, both get the first value.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -29,5 +29,5 @@ class cached_property(Generic[T]):  # noqa: N801  # As that of functools.
     def __get__(self, instance: object | None, owner: type) -> cached_property[T] | T:
         if instance is None:
             return self
-        # Once it is there, Python finds it without asking here.
+        # Once the value is stored, Python finds it without calling this.
         return instance.__dict__.setdefault(self._name, self._function(instance))  # type: ignore[no-any-return]

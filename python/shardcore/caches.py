@@ -1,8 +1,8 @@
 """The caches that the process keeps across programs: their sizes, and how to empty them.
 
-They hold sharding rules of ops, which ops were found valid, results of users' rules, and outcomes
-of visits of ops. All are bounded, and shared by all threads; a forked process has a copy. No result
-depends on them: after :func:`clear_caches` results are the same, and the first program takes as
+They hold sharding rules of ops, the verdicts of the verifier, results of users' rules, and outcomes
+of visits of ops. All are bounded, and shared by all threads; a forked process has a copy. Results
+do not depend on them: after :func:`clear_caches` they are the same, but the first program takes as
 long as in a new process.
 """
 
@@ -19,7 +19,7 @@ class CacheInfo(NamedTuple):
     """How much a cache holds."""
 
     entries: int
-    """Number of rules, answers or visits in the cache."""
+    """How many rules, answers or visits the cache holds."""
     max_entries: int
     """The largest number of entries. Memory is bounded too, so a cache may be full with fewer."""
 
@@ -27,10 +27,10 @@ class CacheInfo(NamedTuple):
 def cache_info() -> dict[str, CacheInfo]:
     """Return how many entries each cache has, and how many it may have.
 
-    ``"rules"`` has what is known of StableHLO's ops by signature: their sharding rules, and which
-    were found valid, so that they are not verified again; ``"answers"`` what functions given to
-    :func:`shardcore.rule` returned, by signature; ``"visits"`` the outcomes of visits of ops.
-    Tables that a run in progress uses are not counted.
+    ``"rules"`` holds what is known of StableHLO ops by signature: their sharding rules, and whether
+    they were verified; ``"answers"`` the results of functions given to :func:`shardcore.rule`, by
+    signature; ``"visits"`` the outcomes of visits of ops in propagation. Tables of a run in
+    progress are not counted.
     """
     return {name: CacheInfo(*size) for name, size in _core.cache_sizes().items()}
 
@@ -38,7 +38,7 @@ def cache_info() -> dict[str, CacheInfo]:
 def clear_caches() -> None:
     """Empty all caches that are kept across programs, and free their memory.
 
-    Functions given to :func:`shardcore.rule` are called again for signatures they were called for.
+    Functions given to :func:`shardcore.rule` are then called again for signatures seen before.
     Rules and data-flow edges stay registered. Modules and results do not change.
     """
     _core.clear_caches()

@@ -1,7 +1,7 @@
-"""The compilers that figures can follow, by name."""
+"""The names of the compilers that costs can model."""
 
 from __future__ import annotations
 
 COMPILERS = ("xla-tpu", "xla-gpu", "xla-cpu", "none")
-"""XLA's compilers for TPUs, GPUs and hosts; ``"none"`` is a model of none in particular: what the
-compiler for hosts does, without the conversions to ``f32`` that only hosts need."""
+"""XLA's compilers for TPUs, GPUs and CPUs; ``"none"`` models no compiler in particular: fusion as
+on CPUs, but without the conversions to ``f32`` that only the CPU compiler inserts."""

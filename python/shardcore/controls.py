@@ -9,28 +9,28 @@ from typing import Any
 _STEERING = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 )
-"""Control characters but tabs and line ends, what changes the direction of text, other ends of
-lines and paragraphs, and halves of characters."""
+"""Control characters except tabs and newlines, characters that change the text direction, other
+line and paragraph separators, and lone surrogates."""
 _SHOWN = re.compile(f"[\r{_STEERING}]")
 _ESCAPED = re.compile(f"[{_STEERING}]")
 
 
 def visible(text: str) -> str:
-    """Return ``text`` with control characters as visible ones, such as ``␛`` for ESC.
+    """Return ``text`` with control characters replaced by visible ones, such as ``␛`` for ESC.
 
-    Those without a visible counterpart become U+FFFD. The number of characters does not change.
+    Those without a visible counterpart become U+FFFD. The number of characters stays the same.
     """
     return text if text.isprintable() else _SHOWN.sub(_picture, text)
 
 
 def one_line(text: str) -> str:
-    """Return ``text``, a name for example, as one line: line ends are visible, too, so that it
-    cannot look like another line of a report."""
+    """Return ``text``, such as a name, as one line: newlines become visible too, so that it cannot
+    imitate another line of a report."""
     return text if text.isprintable() else visible(text).replace("\n", "\N{SYMBOL FOR LINE FEED}")
 
 
 def in_lines(record: Any) -> Any:
-    """Return ``record``, plain data, with each of its texts as one line."""
+    """Return ``record``, plain data, with each text in it made one line."""
     if isinstance(record, str):
         return one_line(record)
     if isinstance(record, dict):

@@ -1,13 +1,13 @@
-"""Programs that a Python function returns: ``model.py:build_step``.
+"""Programs that a Python function returns, given as ``model.py:build_step``.
 
-The function is run in a separate process, as the user's own program: from its folder, with what it
-prints on standard error. It takes no arguments and returns one of
+The function runs in a separate process, like a user's script: in its own folder, with its prints on
+standard error. It takes no arguments and returns one of
 
 - a function and its arguments, ``step, (state, batch)``, with the keyword arguments of
   :func:`shardcore.jax.lower` behind them, if there are any: ``step, args, {"mesh": ...}``;
   or the arguments one after the other, ``step, state, batch``;
 - what ``shardcore.jax.lower`` takes by itself, such as a ``jax.stages.Lowered``;
-- what it returns, or a :class:`shardcore.Module`.
+- what ``shardcore.jax.lower`` returns, or a :class:`shardcore.Module`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from shardcore import files
 from shardcore.errors import Diagnostic, LoweringError, Place
 
 _STANDARD_ERROR = 2
-"""A file descriptor."""
+"""The file descriptor of standard error."""
 _ENTRY = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_]\w*)\Z", re.DOTALL | re.ASCII)
 
 
 def split(path: str) -> tuple[str, str] | None:
-    """Return the file and the function that ``path`` names; ``None`` if it is a file's name."""
+    """Return the file and the function that ``path`` names; ``None`` if it names a file only."""
     found = _ENTRY.match(path)
     if found is None or os.path.exists(path):
         return None
@@ -39,10 +39,10 @@ def split(path: str) -> tuple[str, str] | None:
 
 
 def check_named(path: str) -> None:
-    """Check that ``path`` is not a Python file alone.
+    """Check that ``path`` does not name a Python file without a function.
 
     Raises:
-        LoweringError: it is (``lowering``).
+        LoweringError: it does (``lowering``).
     """
     if path.endswith(".py") and os.path.isfile(path):
         message = f"{path} is a Python file, and which function makes the program is not said"
@@ -50,12 +50,12 @@ def check_named(path: str) -> None:
 
 
 def program_text(file: str, name: str) -> bytes:
-    """Return the program that the function ``name`` of ``file`` makes, as MLIR text.
+    """Return the program that the function ``name`` of ``file`` returns, as MLIR text.
 
     Raises:
         OSError: the file cannot be read.
-        LoweringError: the function fails, or returns nothing that can be lowered
-            (``lowering``), or makes a mistake that :mod:`shardcore` has a code for.
+        LoweringError: the function fails, or returns nothing that can be lowered (``lowering``), or
+            makes another mistake, which has its own code.
     """
     return _made(file, name)
 
@@ -120,7 +120,7 @@ def _diagnostic(
     detail: Sequence[Any] | None,
     *rest: Any,
 ) -> Diagnostic:
-    """A diagnostic of the fields that the runner wrote as JSON."""
+    """A diagnostic made of the fields that the runner wrote as JSON."""
     other = None if related is None else (Place(*related[0]), related[1])
     at, inside = (None if found is None else Place(*found) for found in (place, detail))
     return Diagnostic(code, message, hint, filename, at, other, inside, *rest)

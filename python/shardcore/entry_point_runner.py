@@ -20,11 +20,11 @@ from types import ModuleType
 from typing import Any
 
 _OWN = (os.path.dirname(__file__), os.path.dirname(importlib.util.__file__))
-"""The folders whose frames are not the user's."""
+"""Folders whose stack frames are not the user's."""
 
 
 class _NoProgramError(Exception):
-    """What the function returned is no program."""
+    """The function returned nothing that is a program."""
 
 
 def main(file: str, name: str, output: str, options: str | None = None) -> int:
@@ -52,10 +52,10 @@ def main(file: str, name: str, output: str, options: str | None = None) -> int:
 
 
 def _built(module: ModuleType, name: str) -> Any:
-    """What the function called ``name`` returns.
+    """The return value of the function called ``name``.
 
     Raises:
-        _NoProgramError: there is none, or it needs arguments.
+        _NoProgramError: there is no such function, or it needs arguments.
     """
     build = getattr(module, name, None)
     if not callable(build):
@@ -70,13 +70,13 @@ def _built(module: ModuleType, name: str) -> Any:
     except TypeError as error:
         raise _NoProgramError(f"calling it fails: {error}") from None
     except ValueError:
-        # Some builtin functions have no signature.
+        # Some built-in functions have no signature.
         pass
     return build()
 
 
 def _say(error: Exception) -> None:
-    """Print the traceback of what the user's code raised, without the frames of this package."""
+    """Print the traceback of an exception of the user's code, without frames of this package."""
     shown = traceback.TracebackException.from_exception(error)
     kept = [frame for frame in shown.stack if not frame.filename.startswith(_OWN)]
     shown.stack = traceback.StackSummary.from_list(kept)
@@ -108,7 +108,7 @@ def _text(found: Any) -> str:
     """The text of the program ``found``.
 
     Raises:
-        _NoProgramError: it is none.
+        _NoProgramError: ``found`` is no program.
     """
     from shardcore import Module, Result
 
@@ -179,7 +179,7 @@ def _are_keywords(given: object, function: object, by: object) -> bool:
             for name, each in own.items()
             if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
         }
-    # One that is misspelt is a mistake among others.
+    # A single unknown key is taken for a misspelt keyword.
     return isinstance(given, dict) and (not given or bool(given.keys() & names))
 
 

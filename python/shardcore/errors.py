@@ -1,8 +1,8 @@
-"""The exceptions for users' mistakes.
+"""The exceptions for mistakes of users.
 
 Every mistake in a program, a pipeline, a mesh or a sharding raises a :class:`ShardcoreError`. It
-holds all mistakes that were found, as :class:`Diagnostic` objects, and its text shows each of them
-with its place::
+holds all mistakes that were found, as :class:`Diagnostic` objects, and its text shows each with its
+place::
 
     error[axis-overlap]: duplicate axis ref: "x"
       --> model.mlir:4:38
@@ -23,13 +23,13 @@ MOST_DIAGNOSTICS = 1 << 14
 """The most diagnostics that one error has."""
 
 MOST_CHARACTERS = 1000
-"""The most characters of a message, a hint or a note: they repeat what they are about."""
+"""The largest length of a message, a hint or a note; these may quote the user's text."""
 
 MOST_SHOWN = 200
-"""The most characters of a line that an error shows."""
+"""The most characters that an error shows of a source line."""
 
 LEAD = 80
-"""The characters of a longer line that are shown before the place."""
+"""How many characters of a longer line are shown before the place."""
 
 __all__ = [
     "BusyError",
@@ -52,19 +52,19 @@ __all__ = [
 
 
 class Place(NamedTuple):
-    """A place in a text. Lines and columns count from 1, columns in characters."""
+    """A place in a text. Lines and columns count from 1; columns are in characters."""
 
     line: int
     column: int
     end_column: int
     """The column after the last character, at most one after the end of the line."""
     source_line: str
-    """The line, or the part of it around the place if it is very long."""
+    """The line, or the part of a very long line around the place."""
     source_column: int = 1
     """The column of the first character of ``source_line``."""
 
     def bounded(self) -> Place:
-        """Return it with only the part around it of a very long line."""
+        """Return the place with a very long line cut to the part around it."""
         if len(self.source_line) <= MOST_SHOWN:
             return self
         at = self.column - self.source_column
@@ -81,7 +81,7 @@ class Place(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """One mistake, or something to be warned of."""
+    """One mistake, or one warning."""
 
     code: str
     """What kind of mistake: a stable name like ``"axis-overlap"``."""
@@ -90,21 +90,21 @@ class Diagnostic(NamedTuple):
     hint: str | None = None
     """What to do about it."""
     filename: str | None = None
-    """The name of the text."""
+    """The name of the text, such as a file name."""
     place: Place | None = None
     """The place of the mistake in the text."""
     related: tuple[Place, str] | None = None
-    """Another place that the mistake is about, with a note on it."""
+    """A second place that the mistake involves, with a note."""
     detail: Place | None = None
-    """The part of the op that is wrong, if it is on another line than ``place``, its start."""
+    """The wrong part of the op, if it is on another line than ``place``, the start of the op."""
     severity: str = "error"
     """``"error"``, or ``"warning"`` in :meth:`shardcore.Result.diagnostics`."""
     value: str | None = None
     """The value that a warning is about, by its path in the user's program or its name."""
     location: str | None = None
-    """The line of a warning in the user's program, as :attr:`shardcore.Value.location` has it."""
+    """The user's source line of a warning, as in :attr:`shardcore.Value.location`."""
     follows: tuple[Diagnostic, ...] = ()
-    """The warnings of which this one is the root, in :meth:`shardcore.Result.diagnostics`."""
+    """The warnings that follow from this one, in :meth:`shardcore.Result.diagnostics`."""
 
     @property
     def line(self) -> int | None:
@@ -127,7 +127,7 @@ class Diagnostic(NamedTuple):
         return self.place.source_line if self.place else None
 
     def bounded(self) -> Diagnostic:
-        """Return it with the middle of very long texts left out."""
+        """Return the diagnostic with the middle of very long texts left out."""
         related = self.related and (self.related[0].bounded(), bounded(self.related[1]))
         hint, filename = (
             self.hint and bounded(self.hint),
@@ -151,8 +151,8 @@ class Diagnostic(NamedTuple):
     def record(self) -> dict[str, Any]:
         """Return it as plain data.
 
-        ``location`` is ``file:line:column``: of a mistake in a text with columns from 1, of a
-        warning as :attr:`shardcore.Value.location`.
+        ``location`` is ``file:line:column``: for a mistake in a text, its place, with columns from
+        1; for a warning, as in :attr:`shardcore.Value.location`.
         """
         at = None if self.place is None else f"{self.filename}:{self.line}:{self.column}"
         return {
@@ -170,7 +170,7 @@ class Diagnostic(NamedTuple):
         return self._text(with_excerpt=True)
 
     def _text(self, with_excerpt: bool) -> str:
-        # What goes on in further lines, as a name that has some, cannot look like another message.
+        # Continuation lines are indented, so that they cannot imitate another message.
         message = self.message.replace("\n", "\n    ")
         lines = [f"{self.severity}[{self.code}]: {message}"]
         at = f"{self.filename or '<string>'}:{self.line}:{self.column}" if self.place else None
@@ -230,7 +230,7 @@ def place_of(text: str, start: int, end: int) -> Place:
 
 
 def bounded(text: str, most: int = MOST_CHARACTERS) -> str:
-    """Return ``text``, or its first and last characters if there are more than ``most``."""
+    """Return ``text``; if it has more than ``most`` characters, only its start and its end."""
     if len(text) <= most:
         return text
     last = most // 4
@@ -250,8 +250,8 @@ def _share_an_excerpt(place: Place, other: Place) -> bool:
 class ShardcoreError(ValueError):
     """One or more mistakes of the user.
 
-    ``diagnostics`` holds all that were found, in program order; ``code``, ``message``, ``line``,
-    ``column`` and ``hint`` are those of the first.
+    ``diagnostics`` holds all of them, in program order; ``code``, ``message``, ``line``, ``column``
+    and ``hint`` are those of the first.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -274,7 +274,7 @@ class ShardcoreError(ValueError):
 
     @property
     def message(self) -> str:
-        """What the first mistake is, in one sentence."""
+        """What is wrong, in one sentence, for the first mistake."""
         return self.diagnostics[0].message
 
     @property
@@ -293,7 +293,7 @@ class ShardcoreError(ValueError):
         return self.diagnostics[0].hint
 
     def __str__(self) -> str:
-        # Several diagnostics may be about one place: its line is shown once.
+        # Several diagnostics may share one place: its line is shown once.
         before = (None, *(diagnostic.place for diagnostic in self.diagnostics))
         return "\n".join(
             diagnostic._text(
@@ -305,56 +305,56 @@ class ShardcoreError(ValueError):
 
 
 class ParseError(ShardcoreError):
-    """The text cannot be parsed: it is not MLIR, or it uses names that it does not define."""
+    """The text cannot be parsed: it is not MLIR, or it uses undefined names."""
 
 
 class VerificationError(ShardcoreError):
-    """A mesh, sharding, rule or op breaks a rule of the representation."""
+    """A mesh, sharding, rule or op is not valid."""
 
 
 class PropagationError(ShardcoreError):
-    """A valid program that cannot be propagated, because of recursion or unsupported types."""
+    """A valid program cannot be propagated, because of recursion or unsupported types."""
 
 
 class PipelineError(ShardcoreError):
-    """A pass or a pipeline that does not exist, or options that it does not have."""
+    """A pass or a pipeline does not exist, or does not have the given options."""
 
 
 class ProgramTooLargeError(ShardcoreError):
-    """The program, or its flattened call graph, is larger than the limit."""
+    """The program, or its flattened call graph, exceeds a size limit."""
 
 
 class BusyError(ShardcoreError):
-    """An operation that conflicts with one in progress, or that would wait for itself.
+    """An operation conflicts with one in progress, or would wait for itself.
 
-    For example a second run on a module that a pass manager is running on; a rule that accesses the
-    result that it is called to compute; runs nested too deeply.
+    For example, a second run on a module that a pass manager is running on; a rule that reads the
+    result that is being computed; runs nested too deeply.
     """
 
 
 class CalculusError(ShardcoreError):
-    """A question about sharded arrays that has no answer: unknown hardware, a missing size, ..."""
+    """A question about sharded arrays has no answer: unknown hardware, a missing size, ..."""
 
 
 class LocationError(ShardcoreError):
-    """A place in the user's program that no value comes from."""
+    """No value has this name, or comes from this place in the user's program."""
 
 
 class PartitionError(ShardcoreError):
-    """An op, or a program, that cannot be split over devices."""
+    """An op, or a program, cannot be split over devices."""
 
 
 class PlanError(ShardcoreError):
-    """A program that cannot be planned: there is no mesh, nothing to shard, or nothing fits."""
+    """A program cannot be planned: there is no mesh, nothing to shard, or nothing fits."""
 
 
 class LoweringError(ShardcoreError):
-    """A function that cannot be lowered with the mesh and shardings it was given."""
+    """A function cannot be lowered with the given mesh and shardings."""
 
 
 class ExpectationError(ShardcoreError):
-    """Malformed expectations of a result: unknown keys, values, or kinds of collectives."""
+    """Expectations of a result are malformed: unknown keys, values, or kinds of collectives."""
 
 
 class SimulationError(ShardcoreError):
-    """A program that cannot be simulated, arguments that do not fit it, or a hanging collective."""
+    """A program cannot be simulated, its arguments do not fit, or a collective hangs."""

@@ -1,4 +1,4 @@
-"""Checks the types of arguments of which the first use may be far from the call."""
+"""Checks the types of arguments that are first used far from the call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def expect(value: object, *kinds: type) -> None:
     """Check that ``value`` is of one of ``kinds``.
 
     Raises:
-        TypeError: it is not; the message names the kinds.
+        TypeError: it is of another type; the message names the kinds.
     """
     if not isinstance(value, kinds):
         wanted = " or ".join(map(_with_article, kinds))
@@ -22,10 +22,10 @@ def expect(value: object, *kinds: type) -> None:
 
 
 def expect_all(values: Iterable[T], kind: type[T], what: str) -> tuple[T, ...]:
-    """Return all of ``values``, each of which has to be of ``kind``.
+    """Return all of ``values`` as a tuple; each has to be of type ``kind``.
 
     Raises:
-        ProgramTooLargeError: there are too many; the message calls them ``what``.
+        ProgramTooLargeError: there are too many; ``what`` names them in the message.
         TypeError: one is of another type.
     """
     found = items(values, what)
@@ -38,5 +38,5 @@ def _with_article(kind: type) -> str:
     name = kind.__name__
     if kind is type(None):
         return "None"
-    # An h at the start of a name is the letter's name: an HloSharding.
+    # "an HloSharding": the initial H is read as a letter.
     return f"an {name}" if name[0] in "AEIOU" or name.startswith("Hlo") else f"a {name}"

@@ -14,12 +14,12 @@ import struct
 from shardcore.bytecode import MAGIC
 
 _PROGRAM = 30
-"""Where the table of fields has that of ``mlir_module_serialized``."""
+"""The offset of ``mlir_module_serialized`` in the FlatBuffer's vtable."""
 
 
 def program(data: bytes) -> bytes | None:
-    """Return the bytecode of the function that ``data`` is an export of; ``None`` if ``data`` is
-    something else."""
+    """Return the bytecode of the exported function in ``data``; ``None`` if ``data`` is something
+    else."""
     try:
         [root] = struct.unpack_from("<I", data)
         [back] = struct.unpack_from("<i", data, root)

@@ -18,31 +18,31 @@ from pathlib import Path
 from typing import Protocol
 
 MAX_TEXT_BYTES = 2**31 - 1
-"""The largest file that is read: longer programs are refused."""
+"""The size limit of program files."""
 MAX_TABLE_BYTES = 1 << 26
-"""The largest TOML file that is read: parsed, it takes a hundred times as much memory."""
+"""The size limit of TOML files: parsed, they take a hundred times as much memory."""
 
 _PIECE = 1 << 20
 _DESCRIPTORS = ("/dev/", "/proc/")
-"""Names in these directories may be open file descriptors, as ``/dev/stdout`` is."""
+"""Names in these directories may denote open file descriptors, such as ``/dev/stdout``."""
 
 
 class Readable(Protocol):
-    """An object that bytes can be read from."""
+    """An object from which bytes can be read."""
 
     def read(self, size: int, /) -> bytes | None:
         """Return at most ``size`` bytes, none at the end."""
 
 
 def read(path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
-    """Return what the file at ``path`` holds, ``limit`` bytes at most.
+    """Return the contents of the file at ``path``, at most ``limit`` bytes.
 
     Raises:
-        OSError: it cannot be read, or is longer (``EFBIG``).
+        OSError: the file cannot be read, or is longer than ``limit`` (``EFBIG``).
         TypeError: ``path`` is no path.
     """
     try:
-        # A number is no name: `open` would take it for a descriptor of the caller, and close it.
+        # A number is no path: `open` would take it for a descriptor of the caller, and close it.
         with open(os.fspath(path), "rb", buffering=0) as file:
             return read_all(file, path, limit)
     except ValueError as error:
@@ -50,7 +50,7 @@ def read(path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT_BYTES) -> bytes:
-    """Return the remaining bytes of ``file``, ``limit`` at most; errors call it ``path``.
+    """Return the remaining bytes of ``file``, at most ``limit``; errors name it ``path``.
 
     Raises:
         OSError: as for :func:`read`.
@@ -66,10 +66,10 @@ def read_all(file: Readable, path: str | os.PathLike[str], limit: int = MAX_TEXT
 
 
 def unzipped(data: bytes, name: str, limit: int = MAX_TEXT_BYTES) -> bytes:
-    """Return ``data``, unpacked if it was packed by gzip, ``limit`` bytes at most.
+    """Return ``data``, decompressed if it is gzip data; at most ``limit`` bytes.
 
     Raises:
-        OSError: it is damaged, or longer (``EFBIG``).
+        OSError: the gzip data are damaged, or longer than ``limit`` (``EFBIG``).
     """
     if not data.startswith(b"\x1f\x8b"):
         return data
@@ -84,7 +84,7 @@ def unzipped(data: bytes, name: str, limit: int = MAX_TEXT_BYTES) -> bytes:
 
 
 def _piece(file: Readable, path: str | os.PathLike[str]) -> bytes | None:
-    """The next bytes of ``file``; errors of reading do not say by themselves which file it is."""
+    """The next bytes of ``file``; a read error gets the name of the file."""
     try:
         return file.read(_PIECE)
     except OSError as error:
@@ -108,7 +108,7 @@ def write(path: str | os.PathLike[str], text: str) -> None:
     directly.
 
     Raises:
-        OSError: the file cannot be written; it is as it was.
+        OSError: the file cannot be written; the old file is unchanged.
     """
     data = text.encode()
     path = os.fspath(path)

@@ -1,7 +1,7 @@
-"""Reads and writes XLA's HLO by means of jaxlib, in a process of its own.
+"""Reads and writes XLA's HLO through jaxlib, in a separate process.
 
-:func:`read` takes the text and the protos that XLA dumps, before and after partitioning, with their
-shardings; :func:`text` writes a program as HLO, also that of one device.
+:func:`read` takes HLO text and the protos that XLA dumps, before and after partitioning, with their
+shardings; :func:`text` writes a program, also a per-device program, as HLO.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["in_dialect", "is_hlo", "is_proto", "optimized_text", "read", "text"]
 
 
 def is_hlo(data: bytes | str) -> bool:
-    """Whether ``data`` starts as HLO text does.
+    """Whether ``data`` begins like HLO text.
 
     Raises:
-        TypeError: it is neither text nor bytes.
+        TypeError: ``data`` is neither text nor bytes.
     """
     expect(data, str, bytes)
     if isinstance(data, str):
@@ -31,19 +31,19 @@ def is_hlo(data: bytes | str) -> bool:
 
 
 def is_proto(data: bytes) -> bool:
-    """Whether ``data`` starts as an ``HloModuleProto`` or an ``HloProto`` does: with the field of
-    the name, or of the module, and with what no text has."""
+    """Whether ``data`` begins like an ``HloModuleProto`` or ``HloProto``: with the field of the
+    name, or of the module, and bytes that no text contains."""
     return data.startswith(b"\n") and re.search(rb"[\x00-\x08\x0e-\x1f]", data[:4096]) is not None
 
 
 def read(data: str | bytes, *, filename: str = "<hlo>", shardy: str | None = None) -> Module:
     """Return the program of HLO text, of an ``HloModuleProto`` or of an ``HloProto``.
 
-    ``shardy`` is that of :meth:`shardcore.Module.parse`.
+    ``shardy`` is as in :meth:`shardcore.Module.parse`.
 
     Raises:
-        ParseError: jaxlib is not installed, or cannot read it (``bytecode``); or the program has
-            ops that shardcore cannot read.
+        ParseError: jaxlib is not installed, or cannot read the data (``bytecode``); or the program
+            has ops that shardcore cannot read.
     """
     expect(data, str, bytes)
     raw = data.encode() if isinstance(data, str) else data
@@ -55,27 +55,28 @@ def text(module: Module) -> str:
     """Return ``module`` as HLO text.
 
     Raises:
-        ParseError: jaxlib is not installed, or XLA has no HLO for the program (``bytecode``).
+        ParseError: jaxlib is not installed, or XLA cannot convert the program to HLO
+            (``bytecode``).
     """
     expect(module, Module)
     return _convert(str(module).encode(), "to", "HLO is asked for")
 
 
 def optimized_text(data: bytes, *, filename: str = "<hlo>") -> str:
-    """Return the text of an ``HloModuleProto`` or an ``HloProto`` as it is, with its schedule.
+    """Return the text of an ``HloModuleProto`` or ``HloProto`` unchanged, with its schedule.
 
     Raises:
-        ParseError: jaxlib is not installed, or cannot read it (``bytecode``).
+        ParseError: jaxlib is not installed, or cannot read the data (``bytecode``).
     """
     expect(data, bytes)
     return _convert(data, "show", f"{filename} is an HLO proto")
 
 
 def in_dialect(module: Module, dialect: str) -> str:
-    """Return ``module`` as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``.
+    """Return ``module`` as text; ``dialect`` is ``"stablehlo"`` or ``"hlo"``.
 
     Raises:
-        ValueError: there is no such dialect.
+        ValueError: ``dialect`` is neither.
         ParseError: as for :func:`text`.
     """
     if dialect == "hlo":

@@ -1,5 +1,5 @@
-"""Converts HLO to StableHLO text, ``from``, StableHLO text to HLO text, ``to``, or HLO protos to
-their text, ``show``, by jaxlib.
+"""Converts, through jaxlib, HLO to StableHLO text (``from``), StableHLO text to HLO text (``to``),
+or HLO protos to HLO text (``show``).
 
 A separate program, because jaxlib may crash its process on malformed input;
 :mod:`shardcore.hlo` starts it. Imports nothing of shardcore.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 NO_JAXLIB = 3
-"""The exit code where jaxlib is not installed."""
+"""The exit code that says that jaxlib is not installed."""
 
 
 def main() -> int:
@@ -26,7 +26,7 @@ def main() -> int:
         return NO_JAXLIB
     hlo: Any = _jax
     with contextlib.suppress(ImportError):
-        # Since jaxlib 0.10 what reads HLO is a module of its own.
+        # Since jaxlib 0.10 the HLO reader is in a module of its own.
         from jaxlib import _hlo  # type: ignore[attr-defined]
 
         hlo = _hlo
@@ -59,12 +59,12 @@ def _without_wrapper(data: bytes) -> bytes:
         if data[at - 1] < 0x80:
             break
     inside = data[at : at + size]
-    # The first field of a module is its name, which no module starts with that starts a line.
+    # A module proto starts with its name, whose tag byte cannot start a line of text.
     return inside if len(inside) == size and inside[:1] == b"\n" else data
 
 
 def _plain(text: str, jax_mlir: Any) -> str:
-    """``text`` without ops of MHLO, where StableHLO says the same, and with tuples flattened."""
+    """``text`` with MHLO ops converted to StableHLO where possible, and tuples flattened."""
     if "tuple<" not in text and re.search(r"[ \"]mhlo\.\w+[ \"(]", text) is None:
         return text
     from jaxlib.mlir import ir
@@ -76,13 +76,13 @@ def _plain(text: str, jax_mlir: Any) -> str:
         _lower_bitcasts(module, ir)
         text = _print(module)
         with contextlib.suppress(Exception):
-            # There are ops that it does not convert.
+            # Some ops have no conversion.
             text = _print(ir.Module.parse(jax_mlir.mhlo_to_stablehlo(text)))
         return text
 
 
 def _inline_fusions(op: Any) -> None:
-    """Put the ops of fusions, which compiled programs have, in the place of these."""
+    """Inline the fusions of a compiled program."""
     for region in op.operation.regions:
         for block in region.blocks:
             for view in list(block.operations):
@@ -102,8 +102,8 @@ def _inline_fusions(op: Any) -> None:
 
 
 def _lower_bitcasts(op: Any, ir: Any) -> None:
-    """Write bitcasts, which compiled programs have, as transposes and reshapes of what is in memory
-    in the order of the layouts."""
+    """Replace the bitcasts of a compiled program by transposes and reshapes, which follow from the
+    layouts."""
     for region in op.operation.regions:
         for block in region.blocks:
             for view in list(block.operations):
@@ -115,10 +115,10 @@ def _lower_bitcasts(op: Any, ir: Any) -> None:
 
 
 def _in_new_layout(op: Any, ir: Any) -> Any:
-    """The elements of the operand of a bitcast, as its result has them."""
+    """The operand's elements of a bitcast, rearranged to the shape of the result."""
     [value], result = op.operands, ir.RankedTensorType(op.result.type)
     names = "source_layout", "result_layout"
-    # Layouts list dims from the minor one.
+    # Layouts list dims from minor to major.
     source, target = (
         [*ir.DenseIntElementsAttr(op.attributes[name])][::-1] if name in op.attributes else None
         for name in names
@@ -148,15 +148,15 @@ def _print(module: Any) -> str:
 
 
 class _Flattening:
-    """Replaces tuples by their elements in a module of jaxlib's."""
+    """Replaces tuples by their elements in a jaxlib module."""
 
     DROPPED = ("operand_layouts", "output_operand_aliases", "result_layouts", "xla_shape")
-    """Attributes of custom calls that count values."""
+    """Attributes of custom calls that refer to operands or results by number."""
 
     def __init__(self, ir: Any) -> None:
         self.ir = ir
         self.elements: dict[Any, list[Any]] = {}
-        """The elements of each tuple, those of tuples in it one after the other."""
+        """The elements of each tuple value; nested tuples are flattened."""
         self.replaced: list[Any] = []
 
     def module(self, module: Any) -> None:
@@ -181,7 +181,7 @@ class _Flattening:
         attributes["function_type"] = ir.TypeAttr.get(flat)
 
     def rows(self, ty: Any, attributes: Any) -> list[Any]:
-        """The attributes of each element of a value of type ``ty``, which has ``attributes``."""
+        """The attributes of each element of a value of type ``ty`` with ``attributes``."""
         ir, count = self.ir, len(self.types([ty]))
         if not isinstance(ty, ir.TupleType):
             return [attributes]
@@ -195,7 +195,7 @@ class _Flattening:
         return [ir.DictAttr.get(row) for row in rows]
 
     def types(self, types: Any) -> list[Any]:
-        """``types`` with those of the elements in place of each tuple."""
+        """``types`` with each tuple type replaced by its element types."""
         found = []
         for ty in types:
             if isinstance(ty, self.ir.TupleType):
@@ -206,11 +206,11 @@ class _Flattening:
         return found
 
     def values(self, values: Any) -> list[Any]:
-        """``values`` with the elements in place of each tuple."""
+        """``values`` with each tuple replaced by its elements."""
         return [one for value in values for one in self.elements.get(value, [value])]
 
     def regions(self, op: Any) -> None:
-        """Flatten the arguments of the blocks of ``op``, and the ops in them."""
+        """Flatten the block arguments in the regions of ``op``, and the ops in them."""
         for region in op.operation.regions:
             for block in region.blocks:
                 self.arguments(block)
@@ -232,13 +232,13 @@ class _Flattening:
         self.replaced += [_Argument(block, index) for index in range(len(old))]
 
     def op(self, op: Any) -> None:
-        """Flatten ``op``, or note the elements of its result."""
+        """Flatten ``op``; if its result is a tuple, record its elements."""
         operands = self.values(op.operands)
         if op.name == "stablehlo.tuple":
             self.elements[op.result] = operands
             self.replaced.append(op)
         elif op.name == "mhlo.copy" and len(operands) == 1:
-            # Its result may have another layout, of which nothing is said here, or a sharding.
+            # The result may have another layout, which does not matter here, or a sharding.
             op.result.replace_all_uses_with(self.constrained(op, operands[0]))
             self.replaced.append(op)
         elif op.name == "stablehlo.get_tuple_element":
@@ -258,7 +258,7 @@ class _Flattening:
             self.regions(op)
 
     def constrained(self, op: Any, value: Any) -> Any:
-        """``value`` with the sharding that ``op`` has, if it has one."""
+        """``value`` with the sharding of ``op``, if it has one."""
         if "mhlo.sharding" not in op.attributes:
             return value
         attributes = {
@@ -270,7 +270,7 @@ class _Flattening:
         return self.ir.Operation.create(call, [value.type], [value], attributes, **at).result
 
     def rebuilt(self, op: Any, operands: list[Any], results: list[Any]) -> Any:
-        """``op`` with these operands and types of results, in its place."""
+        """Replace ``op`` by the same op with these operands and result types."""
         named = _named(op.attributes)
         attributes = {name: attr for name, attr in named.items() if name not in self.DROPPED}
         new = self.ir.Operation.create(
@@ -298,18 +298,18 @@ class _Flattening:
 
 
 class _Argument:
-    """An argument of a block that is to be erased."""
+    """A block argument that is to be erased."""
 
     def __init__(self, block: Any, index: int) -> None:
         self.block, self.index = block, index
 
     def erase(self) -> None:
-        """Erase it."""
+        """Erase the argument."""
         self.block.erase_argument(self.index)
 
 
 def _named(attributes: Any) -> dict[str, Any]:
-    """``attributes``, which some versions of jaxlib iterate over by name, others by pair."""
+    """``attributes`` as a dict; iterating over them gives names or pairs, by jaxlib's version."""
     pairs = (attributes[index] for index in range(len(attributes)))
     return {pair.name: pair.attr for pair in pairs}
 

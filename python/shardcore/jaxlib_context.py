@@ -1,6 +1,6 @@
-"""The context in which programs of another process read MLIR by jaxlib; they run it by its path.
+"""An MLIR context for the separate processes that use jaxlib; they load this file by its path.
 
-Imports nothing of shardcore, as they do.
+Like them, it imports nothing of shardcore.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def context() -> Any:
-    """Return a context of MLIR with the dialects of jaxlib loaded.
+    """Return an MLIR context with the dialects of jaxlib loaded.
 
     Raises:
         ImportError: jaxlib is not installed.
@@ -23,7 +23,7 @@ def context() -> Any:
     made = ir.Context()
     made.append_dialect_registry(registry)
     made.allow_unregistered_dialects = True
-    # Where a dialect is not loaded, the properties of its ops are lost.
+    # If a dialect is not loaded, the properties of its ops are lost.
     made.load_all_available_dialects()
     for dialect in (stablehlo, chlo, sdy):
         dialect.register_dialect(made)

@@ -1,4 +1,4 @@
-"""What places, shardings and paths of arguments are called where there is little room."""
+"""Short names of places, shardings and argument paths, for tables."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ T = TypeVar("T")
 _FILE = re.compile(r"[^/\\]*\Z")
 _LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?", re.DOTALL)
 _NUMBER = re.compile(r"(\[\d+\]|(?<=[a-zA-Z_])\d+\b)")
-"""The number of a layer in a path: ``[3]``, or that of ``layer_3``."""
+"""The number of a layer in a path: ``[3]``, or the ``3`` of ``layer_3``."""
 
 
 _INSERTED = re.compile(r"(@.* )?%shc_*\d", re.DOTALL)
 
 LOCAL = "local"
-"""What tables say of values of the program of one device alone: the shape is that of a device."""
+"""The label in tables of values that exist only in the per-device program."""
 
 REPLICATED = "replicated"
-"""What tables say of values without a sharding: every device holds them whole."""
+"""The label in tables of values without a sharding: every device holds the whole value."""
 
 
 def file_line(location: str | None) -> str:
@@ -30,7 +30,7 @@ def file_line(location: str | None) -> str:
 
 
 def line_of(location: str | None) -> tuple[str, int] | None:
-    """The file and the line of ``file:line:column``; ``None`` of what is no place in a file."""
+    """The file and the line of ``file:line:column``; ``None`` for another text."""
     found = _LINE.fullmatch(location or "")
     return None if found is None else (found["file"], int(found["line"]))
 
@@ -42,22 +42,23 @@ def without_column(location: str) -> str:
 
 
 def is_inserted(name: str) -> bool:
-    """Whether ``name`` is that of a value that a pass made, ``%shc4``, not the user's program."""
+    """Whether ``name`` is a value that a pass inserted, such as ``%shc4``."""
     return _INSERTED.match(name) is not None
 
 
 def sharding_text(sharding: str | None) -> str:
-    """A sharding without its mesh."""
+    """A sharding's text without its mesh."""
     if sharding is None:
         return ""
     return sharding[sharding.index(", [") + 2 : -1] if ", [" in sharding else sharding
 
 
 def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]:
-    """Join rows, each with its label and what it has in common with others, that are alike.
+    """Group rows of a label, a key and an item if their keys are equal and their labels differ only
+    in numbers.
 
-    Returned are labels, with ``*`` for the numbers in which the joined ones differ, and what was
-    joined: ``("params[*]['w']", [...])``.
+    Returns for each group the label, with ``*`` for numbers that differ, and the items:
+    ``("params[*]['w']", [...])``.
     """
     known: dict[tuple[str, Hashable], tuple[list[str], list[T]]] = {}
     for label, key, row in rows:
@@ -68,14 +69,14 @@ def folded(rows: Iterable[tuple[str, Hashable, T]]) -> list[tuple[str, list[T]]]
 
 
 _PARENT = re.compile(r"(.*)(\[[^\[\]]*\]|\.\w+)")
-"""A path, and its last step."""
+"""A path, split into its parent and its last step."""
 
 _MOST_NAMES = 3
 
 
 def named_together(labels: Sequence[str]) -> str:
     """Return ``labels`` in a few words: paths that differ in numbers, or in their last step, as one
-    pattern, ``params['layers'][*]``, and of more than three the first.
+    pattern, ``params['layers'][*]``; of more than three texts only the first.
     """
     alike: dict[str, list[str]] = {}
     for label, _ in folded([(each, (), None) for each in dict.fromkeys(labels)]):
@@ -90,7 +91,7 @@ def named_together(labels: Sequence[str]) -> str:
 
 
 def pattern(labels: Sequence[str]) -> str:
-    """``labels``, which are alike but for their numbers, with ``*`` for those that differ."""
+    """``labels``, which differ only in numbers, as one text with ``*`` for numbers that differ."""
     if len(labels) == 1:
         return labels[0]
     columns = zip(*map(_NUMBER.split, labels), strict=True)

@@ -1,4 +1,4 @@
-"""The values that a line of the user's program made, in the order in which a person asks."""
+"""The values that a line of the user's program computes, the most interesting ones first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def line_values(result: Result, place: str) -> list[Value]:
-    """Return the values of ``result.at(place)``: results of the user's ops first, then scalars,
-    then what is inside of functions that the line calls, as those of JAX, and last what passes
-    inserted.
+    """Return the values of ``result.at(place)``: first results of the user's ops, then scalars,
+    then values inside functions that the line calls, such as those of JAX, and last the values that
+    passes inserted.
 
     Raises:
         LocationError: no value comes from there (``unknown-location``).

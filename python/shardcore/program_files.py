@@ -1,4 +1,4 @@
-"""Programs by the names of their files, or of the Python functions that make them."""
+"""Reads programs by file name, or by the name of a Python function that returns one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardcore.controls import visible
 from shardcore.errors import Diagnostic, LoweringError
 
 _PICKLES = tuple(bytes([version]) for version in (2, 3, 4, 5))
-"""The second byte of a pickle, by its version."""
+"""The second byte of a pickle for each pickle version."""
 
 
 def read(path: str, shardy: str | None = None) -> Module:
@@ -18,11 +18,11 @@ def read(path: str, shardy: str | None = None) -> Module:
     HLO, which is converted, or what ``model.py:build``, a function of a Python file, returns; see
     :mod:`shardcore.entry_point`.
 
-    ``shardy`` is that of :meth:`shardcore.Module.parse`.
+    ``shardy`` is as in :meth:`shardcore.Module.parse`.
 
     Raises:
-        OSError: it cannot be read, or is longer than any program.
-        LoweringError: the function makes no program, or is not named.
+        OSError: the file cannot be read, or exceeds the size limit.
+        LoweringError: the function returns no program, or ``path`` names none.
         ShardcoreError: as for :meth:`shardcore.Module.parse`.
     """
     text, name = read_text(path)
@@ -30,7 +30,7 @@ def read(path: str, shardy: str | None = None) -> Module:
 
 
 def read_text(path: str) -> tuple[bytes, str]:
-    """Return the text of the program at ``path``, and its name in errors.
+    """Return the text of the program at ``path``, and the name that errors give it.
 
     Raises:
         OSError, LoweringError: as for :func:`read`.
@@ -44,11 +44,11 @@ def read_text(path: str) -> tuple[bytes, str]:
 
 
 def parse(text: bytes | str, name: str, shardy: str | None = None) -> Module:
-    """Return the program of a text or bytes, of MLIR, HLO or an exported function, by how they
-    begin; it is called ``name`` in errors.
+    """Return the program in a text or bytes. The first bytes tell MLIR, HLO and exported functions
+    apart; errors name the program ``name``.
 
     Raises:
-        LoweringError: it is a pickle (``artifact``).
+        LoweringError: the data are a pickle (``artifact``).
         ShardcoreError: as for :meth:`shardcore.Module.parse`.
     """
     if isinstance(text, bytes):

@@ -1,7 +1,7 @@
 """The versions of Shardy that shardcore follows.
 
-Shardy has no version numbers; a version is called after the jaxlib release that carries it. What
-each version changed stands in ``rust/src/shardy.rs`` and in the documentation.
+Shardy has no version numbers; a version is named after the jaxlib release that contains it. The
+changes of each version are listed in ``rust/src/shardy.rs`` and in the documentation.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SHARDY_VERSIONS: tuple[str, ...] = tuple(shardy_versions())
 
 
 def installed_release() -> str | None:
-    """Return the release of the installed jaxlib, ``0.12.0.1``; ``None`` without one.
+    """Return the release of the installed jaxlib, such as ``0.12.0.1``; ``None`` without jaxlib.
 
-    jaxlib is not imported for it.
+    jaxlib is not imported.
     """
     return _INSTALLED
 

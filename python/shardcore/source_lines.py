@@ -1,8 +1,8 @@
-"""Where in a user's file a value is made: the expression, and what to write there.
+"""Where in a user's file a value is computed: the expression, and the code to write there.
 
-A location says where an expression begins. Several expressions may begin there, ``h``, ``h @ w``
-and ``(h @ w).reshape(...)``; the op that makes the value decides, and of several the longest is
-taken, which is the one that is assigned to a name.
+A location says where an expression begins. Several expressions may begin there: ``h``, ``h @ w``
+and ``(h @ w).reshape(...)``. The kind of op decides which one computes the value; of several the
+longest is taken, because that is the one assigned to a name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 _INDEXED = ("gather", "dynamic_slice", "dynamic_gather", "slice")
 """Ops that are written as ``x[index]``."""
 _OPERATORS = ("add", "subtract", "multiply", "divide", "dot_general", "power", "remainder")
-"""Ops that may be written as operators."""
+"""Ops that may be written as Python operators."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,23 @@ class Site:
     line: int
     """Counted from 1."""
     name: str | None
-    """The variable that the expression is assigned to, where it is the whole right side."""
+    """The variable that the expression is assigned to, if it is the whole right-hand side."""
     text: str
-    """The expression."""
+    """The expression's text."""
     start: tuple[int, int]
-    """Line and column, the latter in bytes from 0, where the expression begins."""
+    """Where the expression begins: its line, and its column in bytes from 0."""
     end: tuple[int, int]
-    """Line and column where the expression ends."""
+    """Where the expression ends: its line and column."""
     indent: str
-    """The white space before the statement that the expression is in."""
+    """The white space before the enclosing statement."""
     is_alone: bool
-    """Whether nothing else is on the lines of that statement."""
+    """Whether the lines of the enclosing statement contain nothing else."""
 
 
 def constraint_line(site: Site | None, spec: str) -> str:
-    """Return the line of code that constrains what ``site`` makes to ``spec``: after the assignment
-    to a variable, or in place of the expression; of ``x`` where the expression is not known."""
+    """Return the line of code that constrains the value of ``site`` to ``spec``: a line after the
+    assignment to a variable, or a replacement of the expression; written for ``x`` if the
+    expression is not known."""
     if site is None:
         return f"x = {constrained('x', spec)}"
     if site.name is None:
@@ -55,8 +56,8 @@ def constrained(text: str, spec: str) -> str:
 
 
 def parts(location: str) -> tuple[str, int, int] | None:
-    """Return file, line and column of ``location``, ``file:line:column``; ``None`` if it is
-    another text."""
+    """Return file, line and column of ``location``, ``file:line:column``; ``None`` for another
+    text."""
     file, _, rest = location.rpartition(":")
     file, _, line = file.rpartition(":")
     if not file or not line.isascii() or not line.isdigit() or not rest.isdigit():
@@ -93,7 +94,7 @@ def site(location: str, op: str, end: tuple[int, int] | None = None) -> Site | N
 
 
 def _kind(op: str) -> type[ast.expr] | tuple[type[ast.expr], ...]:
-    """The expressions by which Python writes an op."""
+    """The kinds of Python expressions that an op may be written as."""
     name = op.rpartition(".")[2]
     if name in _INDEXED:
         return ast.Subscript, ast.Call
@@ -130,7 +131,7 @@ def _holds(statement: ast.stmt, node: ast.expr) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(file: str, changed: int) -> tuple[str, ast.Module | None]:
-    """The text of a file, last changed at ``changed``, and its tree."""
+    """The text of a file and its syntax tree; ``changed`` is the file's modification time."""
     try:
         with open(file, encoding="utf-8") as opened:
             text = opened.read()

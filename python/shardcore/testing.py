@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Checkable(Protocol):
-    """A result: :class:`shardcore.Result`, or ``JaxResult``."""
+    """A result with expectations: :class:`shardcore.Result` or ``JaxResult``."""
 
     def check(
         self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False
@@ -44,7 +44,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def check_shardings(request: pytest.FixtureRequest) -> CheckShardings:
-    """Fail unless a result is as a file in the test's folder, or a mapping, expects."""
+    """A function that fails unless a result meets expectations: a file in the test's folder, or a
+    mapping."""
 
     def check(result: Checkable, expect: str | PathLike[str] | Mapping[str, Any]) -> None:
         __tracebackhide__ = True

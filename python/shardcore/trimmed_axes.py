@@ -1,6 +1,6 @@
 """Warnings about annotated axes of arguments and results that the export removed.
 
-Shardy's export keeps on the arguments and results of the entry function only axes that divide their
+On arguments and results of the entry function Shardy's export keeps only axes that divide their
 dims evenly, and in open dims only whole axes, because XLA accepts no others there.
 """
 
@@ -24,8 +24,8 @@ _HINTS = {
 def warnings(result: Result) -> tuple[Diagnostic, ...]:
     """Return a warning for each dim of an argument or result that lost annotated axes.
 
-    The code is ``non-divisible`` where the size of the dim is no multiple of its axes, and
-    ``sub-axis`` where sub-axes were in an open dim.
+    The code is ``non-divisible`` if the dim's size is no multiple of the product of its axes, and
+    ``sub-axis`` if an open dim had sub-axes.
     """
     arguments, results = result._annotated()
     before, after = [*arguments, *results], [*result.arguments(), *result.results()]

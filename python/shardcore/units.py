@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 
 MAX_BYTES = 1 << 63
-"""The first number that :func:`parse_bytes` refuses: no memory has as many bytes."""
+"""The limit of :func:`parse_bytes`, more than any memory has."""
 
 _BYTES = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zA-Z]*)\s*\Z", re.ASCII)
 _UNITS = {
@@ -19,8 +19,8 @@ _PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k"
 
 
 def format_bytes(count: float, digits: int = 1) -> str:
-    """Return ``count`` bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``; ``digits``
-    are those behind the point.
+    """Return ``count`` bytes with a binary unit: ``format_bytes(1536) == "1.5 KiB"``; ``digits`` is
+    the number of decimals.
     """
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if abs(count) < 1024 or unit == "PiB":
@@ -30,8 +30,8 @@ def format_bytes(count: float, digits: int = 1) -> str:
 
 
 def format_bytes_up(count: float, digits: int = 2) -> str:
-    """Return ``count`` bytes as :func:`format_bytes` does, never less than they are:
-    ``format_bytes_up(2**30 + 1) == "1.01 GiB"``.
+    """Return ``count`` bytes as :func:`format_bytes` does, but rounded up: ``format_bytes_up(2**30
+    + 1) == "1.01 GiB"``.
     """
     text = format_bytes(count, digits)
     if (parse_bytes(text) or 0) >= count:
@@ -41,8 +41,8 @@ def format_bytes_up(count: float, digits: int = 2) -> str:
 
 
 def format_bytes_apart(count: float, other: float) -> tuple[str, str]:
-    """Return both with as few digits as tell them apart:
-    ``format_bytes_apart(2**30, 2**30 + 2**24) == ("1.00 GiB", "1.02 GiB")``.
+    """Return both counts with the fewest digits that show a difference: ``format_bytes_apart(2**30,
+    2**30 + 2**24) == ("1.00 GiB", "1.02 GiB")``.
     """
     texts = [(format_bytes(count, digits), format_bytes(other, digits)) for digits in range(1, 4)]
     texts.append((f"{count:.0f} bytes", f"{other:.0f} bytes"))
@@ -76,8 +76,8 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def parse_bytes(value: object) -> int | None:
-    """Return the bytes that ``value``, a number or a text such as ``"1.5 GiB"``, denotes;
-    ``None`` if it denotes none, or :data:`MAX_BYTES` or more.
+    """Return the bytes that ``value``, a number or a text such as ``"1.5 GiB"``, denotes; ``None``
+    if it denotes none, or a number of at least :data:`MAX_BYTES`.
 
     Units are ``B``, ``KiB`` ... ``PiB`` and ``kB`` ... ``PB``, in upper or lower case.
     """

@@ -14,7 +14,7 @@ use std::ops::DerefMut;
 /// The part of an axis that a sub-axis takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct SubAxis {
-    /// Product of the sizes of the parts before (major to) this one.
+    /// Product of the sizes of the parts that are major to this one.
     pub pre_size: i64,
     /// Size of this part, at least 2.
     pub size: i64,
@@ -30,8 +30,8 @@ impl SubAxis {
 
 /// A full axis or a sub-axis of a mesh.
 ///
-/// The derived order is by place in the mesh; [`Mesh`] order, that is. A full axis orders as the
-/// sub-axis of pre-size 1 and full size, see [`AxisRef::mesh_order`].
+/// Refs are sorted in mesh order, see [`AxisRef::mesh_order`]: by axis, then by pre-size. A full
+/// axis is sorted as the sub-axis of pre-size 1 and full size.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AxisRef {
     /// The axis.
@@ -80,13 +80,14 @@ impl AxisRef {
     pub fn next_pre_size(self, mesh: &Mesh) -> i64 {
         self.sub.map_or_else(|| mesh.axis_size(self.axis), SubAxis::next_pre_size)
     }
-    /// Whether it is an axis of `mesh` or divides one.
+    /// Whether it is an axis of `mesh`, or a sub-axis whose next pre-size divides the size of its
+    /// axis.
     pub fn is_part_of(self, mesh: &Mesh) -> bool {
         let end = self.sub.map(|sub| sub.pre_size.checked_mul(sub.size));
         end.is_none_or(|end| end.is_some_and(|end| end > 0 && mesh.axis_size(self.axis) % end == 0))
     }
-    /// Key that sorts refs by place in the mesh, then pre-size, then size; a full axis sorts as
-    /// its own widest sub-axis.
+    /// The key of mesh order: the axis, then the pre-size, then the size. A full axis is sorted as
+    /// the sub-axis of pre-size 1 and full size.
     pub fn mesh_order(self, mesh: &Mesh) -> (AxisId, i64, i64) {
         (self.axis, self.pre_size(), self.size(mesh))
     }
@@ -132,7 +133,7 @@ impl AxisRef {
                 _ => true,
             }
     }
-    /// Whether one splitting of the axis serves both.
+    /// Whether the axis can be split so that each of the two refs is a product of whole parts.
     pub fn can_coexist(self, other: Self) -> bool {
         match (self.sub, other.sub) {
             (Some(a), Some(b)) if self.axis == other.axis => {
@@ -193,7 +194,8 @@ impl AxisRef {
             None
         }
     }
-    /// The smallest ref that contains both, which are parts of one axis; all of the axis if no part does.
+    /// The smallest ref that contains both, which are parts of one axis; the full axis if no
+    /// sub-axis does.
     fn hull(self, other: Self, mesh: &Mesh) -> Self {
         let pre_size = self.pre_size().min(other.pre_size());
         let end = self.next_pre_size(mesh).max(other.next_pre_size(mesh));
@@ -234,7 +236,7 @@ where
     }
 }
 
-/// Sorts by place in the mesh and merges consecutive parts.
+/// Sorts in mesh order and merges consecutive parts.
 pub fn sort_and_merge(axes: &mut Vec<AxisRef>, mesh: &Mesh) {
     axes.sort_by_key(|axis| axis.mesh_order(mesh));
     let sorted = std::mem::take(axes);
@@ -243,12 +245,12 @@ pub fn sort_and_merge(axes: &mut Vec<AxisRef>, mesh: &Mesh) {
     }
 }
 
-/// `axes` with those that overlap joined, in the order in which the first of each came.
+/// `axes` with overlapping refs merged into one, in the order of first appearance.
 pub fn disjoint(axes: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
     let mut joined: Vec<AxisRef> = Vec::new();
     for &axis in axes {
         let mut axis = axis;
-        // What is joined may overlap others in turn.
+        // The merged ref may overlap others in turn.
         while let Some(at) = joined.iter().position(|other| other.overlaps(axis)) {
             if joined[at].contains(axis) {
                 axis = joined[at];
@@ -263,8 +265,8 @@ pub fn disjoint(axes: &[AxisRef], mesh: &Mesh) -> Vec<AxisRef> {
     joined
 }
 
-/// The axes and sub-axes of `mesh`, major to minor, along which `size` positions lie at distances of `stride`, each axis from
-/// its start; `None` where they do not lie along axes.
+/// The axes and sub-axes of `mesh`, major to minor, whose devices are at the positions `0`,
+/// `stride`, `2 * stride`, ..., `(size - 1) * stride`; `None` if no axes have these positions.
 pub fn axes_along(stride: i64, size: i64, mesh: &Mesh) -> Option<Vec<AxisRef>> {
     let (mut at, mut left, mut minor) = (stride, size, 1);
     let mut axes = Vec::new();

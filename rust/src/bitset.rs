@@ -1,8 +1,7 @@
 //! Dense sets of ids.
 //!
-//! One bit per id in `u64` words. Every mutator returns whether it changed the set, as fixpoint iterations
-//! need it. `next_from` finds the next member in time linear in the words skipped, on which the speed of
-//! propagation sweeps depends.
+//! One bit per id in `u64` words. Every mutator returns whether it changed the set, which fixpoint
+//! iterations need. `next_from` skips empty words, so that a sweep over a sparse set is fast.
 
 use crate::index::Id;
 use std::marker::PhantomData;

@@ -1,10 +1,11 @@
-//! A slot in which the process keeps caches between runs of passes: those of rules, of visits and of reshards.
+//! Slots that keep a cache of the process between runs of passes: of rules, visits, verified ops
+//! and reshards.
 //!
-//! A run takes a table out of the slot and puts it back at its end, so that no run waits for another. A run
-//! that starts in between takes another one, or begins with an empty table: the process keeps one for each of the
-//! runs that it makes at a time, up to [`MAX_TABLES`], so that threads do not compute what one of them has computed
-//! over and over. No run blocks on the lock: if another thread holds it, or held it when the process was forked, a run
-//! proceeds as if the slot were empty.
+//! A run takes a table out of the slot and puts it back at its end, so that no run waits for
+//! another. A run that starts in between takes another table, or begins with an empty one. The slot
+//! keeps as many tables as there were simultaneous runs, up to [`MAX_TABLES`], so that each thread
+//! finds earlier results. No run blocks on the lock: if another thread holds it, or held it when
+//! the process was forked, a run proceeds as if the slot were empty.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +16,9 @@ pub const MAX_TABLES: usize = 16;
 
 /// Tables that are kept between runs.
 pub struct CacheSlot<T> {
-    /// The one that was put back last at the end.
+    /// In the order in which they were put back.
     tables: Mutex<Vec<Taken<T>>>,
-    /// How many times it was cleared: tables taken before the last time are not kept.
+    /// The number of calls of [`CacheSlot::clear`]: tables taken before the last one are not kept.
     generation: AtomicU64,
 }
 
@@ -25,12 +26,12 @@ pub struct CacheSlot<T> {
 #[derive(Clone, Debug)]
 pub struct Taken<T> {
     table: Box<T>,
-    /// How many times the slot had been cleared when the table was begun.
+    /// The generation of the slot when the table was made.
     generation: u64,
 }
 
 impl<T> Taken<T> {
-    /// A table that no run of the process has taken, and that is not kept.
+    /// A table of no slot, for a run that keeps nothing.
     pub fn apart(table: T) -> Self {
         Self { table: Box::new(table), generation: u64::MAX }
     }
@@ -76,8 +77,8 @@ impl<T> CacheSlot<T> {
         let kept = kept.filter(|kept| kept.generation == generation);
         kept.unwrap_or_else(|| Taken { table: Box::new(new()), generation })
     }
-    /// Puts `table` into the slot, unless that was cleared since `table` was taken, or has as many tables as it keeps, of
-    /// at least this size.
+    /// Puts `table` into the slot, unless the slot was cleared since `table` was made. If the slot
+    /// is full, the smallest table is dropped.
     pub fn leave(&self, table: Taken<T>, size: impl Fn(&T) -> usize) {
         let Some(mut kept) = self.lock() else { return };
         if table.generation != self.generation.load(Ordering::Acquire) {

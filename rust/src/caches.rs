@@ -7,8 +7,9 @@
 //! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
 //! | `rules` | which ops were found valid | the text of an op's signature | 2^15 signatures, 16 MiB of their text | [`crate::stablehlo::verified`] |
 //!
-//! Of the tables of rules, visits and verified ops there are as many as runs at a time, up to [`crate::cache_slot::MAX_TABLES`]; the bounds are
-//! those of one table, and [`sizes`] says how large the largest is.
+//! Each cache but `answers` has a table for each simultaneous run, up to
+//! [`crate::cache_slot::MAX_TABLES`]. The bounds are those of one table, and [`sizes`] gives the
+//! size of the largest table.
 //!
 //! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
 //! its own, which are freed with it.

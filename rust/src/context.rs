@@ -19,7 +19,8 @@ pub trait RuleSource {
     fn sign_op(&self, _program: &mut Program, _op: OpId) {}
     /// The rule of `op`, `NONE` if it has none. Only valid after [`RuleSource::prepare`].
     fn rule(&self, program: &Program, op: OpId) -> RuleId;
-    /// Whether all ops of a signature have the same rule, but for those that carry one.
+    /// Whether all ops of a signature have the same rule, apart from ops with an
+    /// `sdy.sharding_rule` attribute.
     fn follows_from_signature(&self, _program: &Program, _signature: SignatureId) -> bool {
         false
     }

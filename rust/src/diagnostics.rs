@@ -26,12 +26,13 @@ pub struct Location {
     pub text_column: usize,
 }
 
-/// Locates spans in a text. Thousands of them in the order of the text take one pass over it.
+/// Locates spans in a text. Spans in ascending order take one pass over the text together.
 pub struct Locator<'a> {
     source: &'a str,
     /// Where each line starts.
     lines: Vec<usize>,
-    /// A place found before: its line, its byte, and the characters of the line before it.
+    /// The last position found: its line, its byte, and the number of characters of the line before
+    /// it.
     last: (usize, usize, usize),
 }
 

@@ -80,7 +80,7 @@ codes! {
     Io = "io",
     /// The user interrupted the work.
     Interrupted = "interrupted",
-    /// Something is being run or worked out already, and would wait for itself.
+    /// Something is being run or computed already, and this call would wait for itself.
     Busy = "busy",
     /// An invariant of shardcore itself does not hold.
     Internal = "internal-error",
@@ -123,7 +123,7 @@ pub struct Diagnostic {
     pub message: String,
     /// Where, if it is about a place in the text.
     pub span: Option<Span>,
-    /// The part of it that is wrong, if that stands on another line than `span`.
+    /// The part of the mistake that is wrong, if it is on another line than `span`.
     pub detail: Option<Span>,
     /// Another place to point at, with what it is: `(where, "first used here")`.
     pub related: Option<(Span, String)>,

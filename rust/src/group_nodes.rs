@@ -1,10 +1,11 @@
 //! Counts the nodes (GPUs on one switch, hosts, racks) that the devices of a group are on.
 //!
-//! Nodes take devices in the order of their ids, `node_size` each. The devices of a group along some axes stand at
-//! positions that are sums of digits, one digit for each axis ([`crate::layout`]), so that they are counted
-//! by arithmetic: `k` copies of a pattern, each a stride further, are two halves of `k / 2` copies, and a
-//! pattern that starts at the same place within a node is counted once. Only a mesh that lists its device ids
-//! has its groups visited device by device.
+//! Nodes take devices in the order of their ids, `node_size` each. The positions of a group's
+//! devices along some axes are sums of digits, one digit for each axis ([`crate::layout`]), so that
+//! nodes are counted without a visit of each device: a digit of size `k` repeats the pattern of the
+//! smaller digits `k` times, which is computed as two halves of `k / 2` copies, and patterns with
+//! the same offset in a node are computed once. Only if a mesh lists its device ids, each device is
+//! visited.
 
 use crate::axis::{disjoint, AxisRef};
 use crate::layout::stride;
@@ -14,9 +15,9 @@ use rustc_hash::FxHashMap;
 /// The nodes that a group of devices reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupNodes {
-    /// How many there are.
+    /// The number of nodes.
     pub nodes: i64,
-    /// The most devices of the group that are in one of them.
+    /// The largest number of devices of the group in one node.
     pub most_in_one: i64,
 }
 
@@ -52,12 +53,12 @@ fn listed(digits: &[(i64, i64)], mesh: &Mesh, node_size: i64) -> GroupNodes {
     GroupNodes { nodes: counts.len() as i64, most_in_one }
 }
 
-/// A run of devices in ascending order, and the nodes that they are on.
+/// A sequence of devices in ascending order, and the nodes that they are on.
 #[derive(Clone, Copy)]
 struct Spread {
     nodes: i64,
     most_in_one: i64,
-    /// The first node, and how many of the devices are in it.
+    /// The index of the first node, and the number of devices in it.
     first: (i64, i64),
     last: (i64, i64),
 }
@@ -98,20 +99,20 @@ struct Counter {
     /// Stride and size of each digit, by stride.
     digits: Vec<(i64, i64)>,
     node_size: i64,
-    /// By number of digits, number of copies and offset.
+    /// The results by number of digits, number of copies and offset.
     known: FxHashMap<(usize, i64, i64), Spread>,
 }
 
 impl Counter {
-    /// The devices that the first `count` digits tell apart, where the first one stands `offset` devices into a
-    /// node.
+    /// The devices given by the first `count` digits; the first device is at `offset` in its node.
     fn pattern(&mut self, count: usize, offset: i64) -> Spread {
         match count.checked_sub(1) {
             None => Spread::in_one_node(1),
             Some(inner) => self.copies(inner, self.digits[inner].1, offset),
         }
     }
-    /// `copies` copies of the pattern of the first `inner` digits, each a stride of the next digit further.
+    /// `copies` copies of the pattern of the first `inner` digits, at multiples of the stride of
+    /// the next digit.
     fn copies(&mut self, inner: usize, copies: i64, offset: i64) -> Spread {
         if copies == 1 {
             return self.pattern(inner, offset);

@@ -109,7 +109,7 @@ ids! {
     PayloadId,
 }
 
-/// Consecutive ids. Unlike a mapped range it skips ids (`nth`) at once, however many.
+/// Consecutive ids. Unlike a mapped range, `nth` takes constant time.
 #[derive(Clone, Debug)]
 pub struct IdRange<I> {
     range: Range<usize>,
@@ -156,8 +156,8 @@ pub struct IdVec<I, T> {
     ids: PhantomData<fn(I) -> I>,
 }
 
-/// Clones have room for three quarters more: tables are copied to be edited, and would be copied once more when they are full. Room
-/// that is not used takes no memory.
+/// Clones have 75 % spare capacity: tables are copied to be edited, and a full table would be
+/// copied once more. Unused capacity takes no memory.
 impl<I, T: Clone> Clone for IdVec<I, T> {
     fn clone(&self) -> Self {
         let mut items = Vec::with_capacity(self.items.len() + self.items.len() / 4 * 3);

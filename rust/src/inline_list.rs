@@ -9,7 +9,7 @@ pub struct InlineList<T, const N: usize>(Items<T, N>);
 
 #[derive(Clone)]
 enum Items<T, const N: usize> {
-    /// This many items, followed by default values.
+    /// The number of items, and the items followed by default values.
     Inline(u32, [T; N]),
     Heap(Vec<T>),
 }
@@ -52,7 +52,7 @@ impl<T: Copy + Default, const N: usize> InlineList<T, N> {
         }
         self.push_to_heap(item);
     }
-    /// Adds `item` at the end of a list that has no place for it.
+    /// Adds `item` at the end of a list whose inline array is full, or which is on the heap.
     #[cold]
     #[inline(never)]
     fn push_to_heap(&mut self, item: T) {

@@ -20,7 +20,7 @@ use crate::mesh::Mesh;
 use crate::sharding::{ReductionOp, TensorSharding};
 use std::ops::Range;
 
-/// A digit of a device's position, and what it counts for.
+/// A digit of a device's position, and its weight in the shard number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Digit {
     stride: i64,
@@ -29,14 +29,14 @@ struct Digit {
 }
 
 impl Digit {
-    /// What the digit adds to the number of the shard of the device at `position`.
+    /// The contribution of the digit to the shard number of the device at `position`.
     fn value(self, position: i64) -> i64 {
         (position / self.stride) % self.size * self.weight
     }
 }
 
-/// A number made of digits of a device's position, in canonical form: sorted by stride, with consecutive digits
-/// merged.
+/// A shard number made of digits of a device's position, in canonical form: sorted by stride, with
+/// consecutive digits merged.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Number {
     digits: Vec<Digit>,
@@ -89,7 +89,7 @@ pub struct Layout<'a> {
     mesh: &'a Mesh,
     num_shards: Vec<i64>,
     shards: Vec<Number>,
-    /// The digits over which the value is unreduced, among devices that agree in all others.
+    /// The digits of the unreduced axes.
     unreduced: Vec<Digit>,
     unreduced_size: i64,
     reduction_op: ReductionOp,
@@ -123,7 +123,7 @@ impl<'a> Layout<'a> {
     pub fn num_shards(&self, dim: usize) -> i64 {
         self.num_shards.get(dim).copied().unwrap_or(1)
     }
-    /// How many devices hold the same shard, every one of them all of it (unreduced axes aside).
+    /// The number of devices that hold the same shard (unreduced axes aside).
     pub fn replication_factor(&self) -> i64 {
         let parts = self.num_shards.iter().product::<i64>().saturating_mul(self.unreduced_size);
         (self.mesh.device_count() / parts.max(1)).max(1)
@@ -168,12 +168,11 @@ impl<'a> Layout<'a> {
     pub fn bytes_per_device(&self, shape: &[i64], element_bits: u32) -> u128 {
         bytes_of(&self.local_shape(shape), element_bits)
     }
-    /// Whether devices hold the same slices, reduced alike over the same devices, of tensors of `shape` or of every shape.
-    ///
-    /// Constant in the number of devices if both meshes list theirs in the default order, linear
-    /// otherwise. (With `shape`, devices are visited too where a dim has so many shards that some are
-    /// empty, unless there are more than 2^24 devices: then shards that are empty either way count as
-    /// different.)
+    /// Whether every device holds the same slice in both layouts, of tensors of `shape` or of every
+    /// shape, reduced with the same devices. Takes constant time in the number of devices if both
+    /// meshes have the default device order, else linear. With `shape`, linear too if some shards
+    /// are empty, up to 2^24 devices; above, layouts that differ only in empty shards count as
+    /// different.
     pub fn is_equivalent(&self, other: &Self, shape: Option<&[i64]>) -> bool {
         let num_devices = self.mesh.device_count();
         if num_devices != other.mesh.device_count() {
@@ -206,7 +205,7 @@ impl<'a> Layout<'a> {
         self.unreduced == other.unreduced
             && (0..rank).all(|dim| number(self, dim) == number(other, dim))
     }
-    /// How many shards of `dim` have elements, if a dim of `size` leaves some without.
+    /// The number of shards of `dim` that have elements; `None` if all have.
     fn num_full_shards(&self, dim: usize, size: i64) -> Option<i64> {
         let local = ceil_div(size, self.num_shards(dim));
         let full = if local == 0 { 0 } else { ceil_div(size, local) };
@@ -222,7 +221,7 @@ impl<'a> Layout<'a> {
                 size.and_then(|&size| self.num_full_shards(dim, size)).unwrap_or(i64::MAX)
             })
             .collect();
-        // A tensor without elements is held alike by all.
+        // If a tensor has no elements, all devices hold the same.
         let limits = if limits.contains(&0) { vec![0; rank] } else { limits };
         let shard = |layout: &Self, dim: usize, position: i64| {
             let number = layout.shards.get(dim).map_or(0, |number| number.at(position));
@@ -237,7 +236,7 @@ impl<'a> Layout<'a> {
                     .all(|dim| shard(self, dim, position) == shard(other, dim, their_position))
         })
     }
-    /// The position of the first device of the group that the one at `position` sums with.
+    /// The position of the first device among those with which the device at `position` is reduced.
     fn group(&self, position: i64) -> i64 {
         let within = |digit: &Digit| (position / digit.stride) % digit.size * digit.stride;
         position - self.unreduced.iter().map(within).sum::<i64>()
@@ -262,11 +261,11 @@ impl<'a> Layout<'a> {
 
 /// The positions of devices in a mesh.
 enum Positions {
-    /// Device `i` at position `i`; the number of devices.
+    /// Device `i` is at position `i`; the number of devices.
     Default(i64),
     /// This device alone.
     Only(i64),
-    /// By device id.
+    /// The position of each device id.
     Listed(Vec<i64>),
 }
 
@@ -282,7 +281,8 @@ impl Positions {
     }
 }
 
-/// Whether two ways to name groups name the same groups: a one-to-one map of names.
+/// Checks that two assignments of devices to groups are the same partition: a one-to-one map
+/// between the names of the groups.
 #[derive(Default)]
 struct Groups {
     forth: rustc_hash::FxHashMap<i64, i64>,

@@ -31,8 +31,8 @@
 //! | 14 | [`caches`], [`explain`], [`module`], [`session`] |
 //! | 15 | `python` |
 
-/// A separate allocator keeps the tables of a program together, apart from other memory of the process, and reuses
-/// the memory of one program for the next.
+/// A separate allocator: the tables of a program are together in memory, and their memory is reused
+/// for the next program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -19,14 +19,14 @@ pub struct MeshAxis {
     pub size: i64,
 }
 
-/// Axes in major-to-minor order, and the devices where these are not `0..n`.
+/// Axes in major-to-minor order, and the device ids if they are not `0..n`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mesh {
     /// The axes, major to minor.
     pub axes: Vec<MeshAxis>,
     /// Device ids in row-major order of the axes; empty means `0..n`.
     pub device_ids: Vec<i64>,
-    /// If there are many axes, their indices sorted by name. Ignored in comparisons.
+    /// The indices of the axes sorted by name, if there are many axes. Ignored in comparisons.
     by_name: AxesByName,
 }
 
@@ -46,7 +46,7 @@ impl Hash for AxesByName {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// The most axes among which one is found by a linear search.
+/// With at most this many axes, a linear search finds an axis by name.
 const FEW_AXES: usize = 32;
 
 impl Mesh {
@@ -59,7 +59,8 @@ impl Mesh {
         }
         Self { axes, device_ids, by_name }
     }
-    /// A mesh of unknown sizes, all 0, with an axis for each of `names`, in the order in which they come first.
+    /// A mesh whose sizes are unknown, all 0, with an axis for each distinct name in `names`, in
+    /// order of first appearance.
     pub fn of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut seen = FxHashSet::default();
         let new = names.into_iter().filter(|&name| seen.insert(name));

@@ -1,8 +1,8 @@
 //! Op sharding rules: which dims of an op's operands and results are the same factor.
 //!
-//! A matmul `[i,k] x [k,j] -> [i,j]` has three factors; `k` is a reduction. A reshape `[8] -> [2,4]`
-//! has the compound dim `ij` on the left. Every dim has a factor: one that corresponds to no other dim has a
-//! factor of size 1.
+//! A matmul `[i,k] x [k,j] -> [i,j]` has three factors; `k` is a reduction. A reshape
+//! `[8] -> [2,4]` has the compound dim `ij` on the left. Every dim has a factor: one that
+//! corresponds to no other dim has a factor of its own.
 //!
 //! Source: Shardy's propagation document, "Op sharding rules".
 

@@ -71,7 +71,7 @@ impl ReductionOp {
     }
 }
 
-/// How a tensor is laid out over a mesh.
+/// The sharding of a tensor over a mesh.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TensorSharding {
     /// The mesh, by name or inlined.
@@ -82,8 +82,8 @@ pub struct TensorSharding {
     pub replicated: Vec<AxisRef>,
     /// Axes over which the value still has to be reduced, in mesh order.
     pub unreduced: Vec<AxisRef>,
-    /// How the value has to be reduced over the unreduced axes. A pass that takes the last of them away leaves it
-    /// as it is, and the text of a sharding without unreduced axes does not show it.
+    /// How the value has to be reduced over the unreduced axes. It is kept when a pass removes the
+    /// last of these axes; the text of a sharding without unreduced axes does not show it.
     pub reduction_op: ReductionOp,
 }
 
@@ -108,8 +108,9 @@ impl TensorSharding {
     pub fn is_fully_replicated(&self) -> bool {
         self.dims.iter().all(|dim| dim.axes.is_empty())
     }
-    /// Whether the two shardings have the same layout in the sense of `shardy`: the same axes in every dim over the
-    /// same mesh, or no axes in any dim, and, in newer versions, the same unreduced axes.
+    /// Whether the two shardings are equivalent as this version of Shardy defines it: equal axes in
+    /// every dim over the same mesh, or no axes in any dim, and, in newer versions, equal unreduced
+    /// axes.
     pub fn is_equivalent(&self, other: Option<&Self>, shardy: Version) -> bool {
         if !shardy.has(Change::UnreducedEquivalence) {
             return self.shards_alike(other);
@@ -147,8 +148,9 @@ impl TensorSharding {
             reduction_op: self.reduction_op,
         }
     }
-    /// A copy with replicated and unreduced axes in the order of `mesh`, parts of an axis merged where they are
-    /// consecutive, and whole axes named as such, as the invariants of the representation ask. Every axis has to be a part of one of `mesh`.
+    /// A copy that keeps the invariants of the representation: replicated and unreduced axes in the
+    /// order of `mesh`, consecutive sub-axes merged, and sub-axes of full size replaced by their
+    /// axis. Every axis has to be part of an axis of `mesh`.
     #[must_use]
     pub fn canonical(&self, mesh: &Mesh) -> Self {
         let widest = |axis: &AxisRef| {
@@ -171,8 +173,8 @@ impl TensorSharding {
         }
         canonical
     }
-    /// A copy with the axes that `keep` leaves of each dim, and of the replicated and unreduced axes those
-    /// that `keep_axis` wants.
+    /// A copy with the axes of each dim that `keep` returns, and the replicated and unreduced axes
+    /// for which `keep_axis` is true.
     fn pruned(
         &self,
         keep: impl Fn(&DimSharding) -> Vec<AxisRef>,
@@ -188,7 +190,8 @@ impl TensorSharding {
             reduction_op: self.reduction_op,
         }
     }
-    /// What remains inside a manual computation over `manual`, which come first in each dim.
+    /// The sharding inside a manual computation over the axes `manual`, which are the leading axes
+    /// of each dim.
     #[must_use]
     pub fn without_manual_axes(&self, manual: &BitSet<AxisId>) -> Self {
         let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
@@ -197,9 +200,9 @@ impl TensorSharding {
             |axis| !is_manual(axis),
         )
     }
-    /// The outer sharding of a manual computation over `manual` when `inner` is the one inside:
-    /// in each dim the manual axes of `self`, then the axes of `inner`, open or closed like that. As in the reference,
-    /// unreduced axes are summed over then, whatever their reduction was.
+    /// The sharding outside a manual computation over the axes `manual`, where `inner` is the
+    /// sharding inside: in each dim the manual axes of `self`, then the axes of `inner`, closed if
+    /// `inner` is closed. As in the reference, the reduction over unreduced axes becomes the sum.
     #[must_use]
     pub fn with_free_axes_of(&self, inner: &Self, manual: &BitSet<AxisId>) -> Self {
         let is_manual = |axis: &AxisRef| manual.contains(axis.axis);
@@ -215,7 +218,8 @@ impl TensorSharding {
             reduction_op: ReductionOp::Sum,
         }
     }
-    /// A copy that equals the one that its text gives: without unreduced axes the reduction is the default.
+    /// A copy as it is parsed back from its text: the reduction is the sum if there are no
+    /// unreduced axes.
     #[must_use]
     pub fn as_in_text(&self) -> Self {
         let reduction_op =

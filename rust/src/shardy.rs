@@ -11,7 +11,7 @@
 /// A version of Shardy, by the jaxlib release that carries it. Later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Version {
-    /// Shardy of jaxlib 0.10, which is also that of older releases as far as programs of JAX show.
+    /// Shardy of jaxlib 0.10. On programs of JAX, older releases behave the same.
     V0_10,
     /// Shardy of jaxlib 0.12.
     #[default]
@@ -42,16 +42,17 @@ impl Version {
             Self::V0_12 => "0.12",
         }
     }
-    /// The version of a jaxlib release, `0.12` or `0.12.0.1`: the last one that is not newer than the release, and of
-    /// releases older than all versions the oldest. `None` if `text` is no release.
+    /// The version that a jaxlib release, such as `0.12` or `0.12.0.1`, has: the newest version
+    /// that is not newer than the release, or the oldest version if all are newer. `None` if `text`
+    /// is not a release.
     pub fn of_release(text: &str) -> Option<Self> {
         let mut numbers = text.split('.').map(|part| part.parse::<u32>().ok());
         let release = (numbers.next()??, numbers.next()??);
         let known = Self::ALL.into_iter().rev().find(|version| version.release() <= release);
         Some(known.unwrap_or(Self::OLDEST))
     }
-    /// The version that users call `text`, a jaxlib release: [`Self::of_release`], but for releases whose Shardy is
-    /// not known, since they are older or newer than all versions.
+    /// The version for `text`, a jaxlib release that a user names: as [`Self::of_release`], but
+    /// `None` for releases outside the range of known versions.
     pub fn named(text: &str) -> Option<Self> {
         let numbers = text.split('.').take(2).map(|part| part.parse::<u32>().ok());
         let release: Option<Vec<u32>> = numbers.collect();
@@ -59,7 +60,7 @@ impl Version {
         let known = Self::OLDEST.release()..=Self::NEWEST.release();
         known.contains(&(major, minor)).then(|| Self::of_release(text)).flatten()
     }
-    /// The hint for something that `later` has and this version has not.
+    /// The hint for a feature that `later` has and this version lacks.
     pub fn hint_for(self, later: Self) -> String {
         let (name, later) = (self.name(), later.name());
         format!("the Shardy of jaxlib {later} has it, not that of {name}: shardy=\"{later}\"")

@@ -3,8 +3,8 @@
 /// Names longer than this are not compared: the distance is quadratic in their length.
 const MAX_LEN: usize = 64;
 
-/// Candidates to choose from where every mistake of a program may need a hint: with thousands of
-/// names and thousands of mistakes, comparing all with all would take minutes.
+/// The most candidates to compare with if there may be many mistakes: with thousands of names and
+/// thousands of mistakes, comparing all pairs would take minutes.
 pub const MAX_CANDIDATES: usize = 256;
 
 /// The candidate nearest to `name`, if it is near enough to be suggested.
@@ -33,7 +33,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// A hint for an unknown `name`: `did you mean "x"?`, or else what there is, or nothing.
+/// A hint for an unknown `name`: `did you mean "x"?`, else the list of candidates if it is short,
+/// else nothing.
 ///
 /// `quote` shows a candidate as the user has to write it.
 pub fn hint<'a>(

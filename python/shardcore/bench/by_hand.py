@@ -1,11 +1,11 @@
-"""A step whose collectives are written by hand, as in Megatron-LM, with stages of a pipeline.
+"""A training step with explicit collectives, as in Megatron-LM, with pipeline stages.
 
-Each device holds a part of the parameters in float32 with their moments, gathers them in bfloat16
-once a step and scatters their gradients once. A stage runs all of its layers in each tick of a
-scan, and then sends to the next one. A stage with ``interleave`` pieces of layers waits a part of
-a tick for the pipeline to fill, and sends as often: the program has the work, the sends and the
-idle ticks of an interleaved schedule, one after the other, but not the order in which its pieces
-alternate, nor its memory. Every stage computes what the slowest one does.
+Each device holds a shard of the float32 parameters and their moments, gathers them in bfloat16 once
+per step, and reduce-scatters their gradients once. A stage runs all of its layers in each tick of a
+scan, and then sends to the next stage. With ``interleave`` chunks of layers per stage, a stage
+waits only a part of a tick for the pipeline to fill, and sends correspondingly more often. So the
+program has the work, the sends and the idle ticks of an interleaved schedule, one after the other,
+but not the order of its chunks, nor its memory. Every stage computes as much as the slowest one.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from shardcore.bench.training import Training
 
 
 def stage_layers(run: Training) -> tuple[dict[int, int], bool]:
-    """Return how many layers of each kind a stage runs, and whether the last one makes logits, too.
+    """Return the number of layers of each kind per stage, and whether the last stage computes
+    logits too.
 
-    Where stages cannot have the same number of layers, embeddings and logits take the place of one
-    each, as models with 126 layers are divided over 8 stages. All layers of a pipeline are of the
-    kind of which there are most.
+    If the layers do not divide evenly, embeddings and logits count as one layer each, as when a
+    model with 126 layers runs on 8 stages. All layers of a pipeline are of the most frequent kind.
     """
     stages = run.sizes.get("stage", 1)
     kinds = run.model.kinds
@@ -54,7 +54,7 @@ def stage_layers(run: Training) -> tuple[dict[int, int], bool]:
 
 
 def ticks(run: Training) -> int:
-    """Return how often a stage runs its layers, those of an idle pipeline included."""
+    """Return how often a stage runs its layers, including the ticks of an idle pipeline."""
     stages = run.sizes.get("stage", 1)
     return run.microbatches + round((stages - 1) / run.interleave)
 
@@ -101,7 +101,7 @@ def lower(run: Training) -> shardcore.jax.Lowered:
 
 
 def _parts(run: Training) -> tuple[str, ...]:
-    """The axes whose devices have each a part of the loss."""
+    """The axes along which each device has a part of the loss."""
     return tuple(axis for axis in run.sizes if axis != "tensor")
 
 
@@ -138,15 +138,16 @@ def _loss(params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]
 
 
 def _whole(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
-    """A parameter as a device of ``tensor`` needs it, in bfloat16."""
+    """A parameter, in bfloat16, with the shard that a device along ``tensor`` needs."""
     found = gather(weight.astype(jnp.bfloat16), spec, run.gathered(name))
-    # What is not divided over ``tensor`` is used by each device for its part of a sequence.
+    # Weights that are not sharded over ``tensor`` are used by each device for its part of a
+    # sequence.
     is_whole = "tensor" in run.sizes and not any("tensor" in axes for axes in entries(spec))
     return spread(found, ("tensor",)) if is_whole and run.sequence_parallel else found
 
 
 def _narrow(whole: Weights, run: Training) -> Weights:
-    """The weights of products in the narrow type of ``run``, which are made once a step."""
+    """The weights of products in the run's narrow type, converted once per step."""
     if run.dtype not in NARROW:
         return {}
     return {
@@ -169,7 +170,7 @@ def _embedded(tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
 
 
 def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
-    """The mean loss; each device of ``tensor`` has the logits of a part of the vocabulary."""
+    """The mean loss; each device along ``tensor`` has the logits of a part of the vocabulary."""
     axes = ("tensor",) if how.run.sizes.get("tensor", 1) > 1 else ()
 
     def losses(logits: jax.Array) -> jax.Array:
@@ -189,5 +190,5 @@ def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand
 
     y = how.enter(fused(how, norm, x, params["norm"]))
     found = fused(how, losses, y @ logits_weight(params))
-    # Devices of ``tensor`` have the same loss, and gradients of their part of it.
+    # Devices along ``tensor`` have the same loss, but gradients of their part only.
     return jnp.mean(found) / math.prod(how.run.sizes[axis] for axis in _parts(how.run))

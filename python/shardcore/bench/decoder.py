@@ -1,7 +1,7 @@
-"""The layers of a decoder and its loss, wherever activations are.
+"""The layers of a decoder and its loss, for both placements of activations.
 
-Parameters are kept in float32 and multiplied in bfloat16. Layers are scanned, and recomputed as
-:class:`~shardcore.bench.training.Remat` says.
+Parameters are kept in float32 and multiplied in bfloat16. Layers are scanned, and rematerialized
+according to :class:`~shardcore.bench.training.Remat`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Placement = ByConstraints | ByHand
 
 
 def narrow(name: str) -> str:
-    """The name of the weight ``name`` in the narrow type of the run, where it is made once."""
+    """The name of the weight ``name`` in the run's narrow type, if it is converted once."""
     return f"{name}_narrow"
 
 
 def fused(how: Placement, function: Callable[..., jax.Array], *operands: jax.Array) -> jax.Array:
-    """``function(*operands)``, elementwise work of one kernel; by hand its backward pass keeps the
-    operands alone, as kernels of libraries do."""
+    """``function(*operands)``, elementwise work of one kernel; with explicit collectives its
+    backward pass keeps only the operands, as library kernels do."""
     by_hand = isinstance(how, ByHand)
     return (jax.checkpoint(function, prevent_cse=False) if by_hand else function)(*operands)
 
@@ -43,7 +43,7 @@ def activated(how: Placement, first: jax.Array, second: jax.Array | None = None)
 
 
 def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """A norm by root mean square."""
+    """An RMS norm."""
     wide = x.astype(jnp.float32)
     mean = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
     return (wide * jax.lax.rsqrt(mean + 1e-5)).astype(x.dtype) * scale.astype(x.dtype)
@@ -58,7 +58,7 @@ def _rotate(x: jax.Array) -> jax.Array:
 
 
 class _Layer:
-    """One layer: its weights, and where its activations are."""
+    """One layer: its weights, and the placement of its activations."""
 
     def __init__(self, how: Placement, kind: Layers, p: Weights) -> None:
         self.how, self.kind, self.p, self.run = how, kind, p, how.run
@@ -151,7 +151,7 @@ class _Layer:
 
 
 def layers(how: Placement, x: jax.Array, params: Weights, depths: dict[int, int]) -> jax.Array:
-    """Run ``depths[kind]`` layers of each kind on ``x``, (batch, time, width)."""
+    """Run ``depths[kind]`` layers of each kind on ``x`` of shape (batch, time, width)."""
     run = how.run
     known = shapes(run.model)
     for place in depths:
@@ -178,19 +178,19 @@ def layers(how: Placement, x: jax.Array, params: Weights, depths: dict[int, int]
 
 
 def table(params: Weights) -> jax.Array:
-    """The table of embeddings, in bfloat16."""
+    """The embedding table, in bfloat16."""
     return params["embedding"].astype(jnp.bfloat16)
 
 
 def logits_weight(params: Weights) -> jax.Array:
-    """The weights that logits are made with, (width, vocab)."""
+    """The weights of the logits, of shape (width, vocab)."""
     if "logits" in params:
         return params["logits"].astype(jnp.bfloat16)
     return table(params).T
 
 
 def with_positions(x: jax.Array, params: Weights) -> jax.Array:
-    """Add learned positions, where the model has them."""
+    """Add learned positions, if the model has them."""
     if "positions" not in params:
         return x
     return x + params["positions"][: x.shape[1]].astype(x.dtype)

@@ -1,7 +1,7 @@
 """A mixture of experts on the tokens of a device.
 
-Every expert gets as many tokens as the others, so that shapes are static: rows are sorted by
-expert, exchanged with the devices that have the experts, multiplied, and sent back.
+Every expert gets the same number of tokens, so that shapes are static: rows are sorted by expert,
+exchanged with the devices that hold the experts, multiplied, and sent back.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def mixture(
     run: Training,
     activated: Callable[[jax.Array, jax.Array], jax.Array],
 ) -> jax.Array:
-    """Return what the chosen experts make of the tokens ``y``, (batch, time, width).
+    """Return the output of the chosen experts for the tokens ``y`` of shape (batch, time, width).
 
     Args:
         y: the tokens of this device.
         p: ``router`` and the weights of the experts of this device.
-        experts: their sizes.
-        run: types, and the axes of the mesh over which experts are divided.
-        activated: makes hidden units of two products.
+        experts: the sizes of the experts.
+        run: types, and the mesh axes that the experts are sharded over.
+        activated: computes hidden units from one or two products.
     """
     axes, dtype = run.expert_axes, run.dtype
     tokens = y.reshape(-1, y.shape[-1])
@@ -61,7 +61,7 @@ def mixture(
 
 @jax.custom_vjp
 def _undo(rows: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
-    """The rows in the order before they were sorted; the gradient is sorted by ``order``."""
+    """The rows in their order before sorting; the gradient is sorted by ``order``."""
     return rows[inverse]
 
 
@@ -77,7 +77,7 @@ _undo.defvjp(_undo_forward, _undo_backward)
 
 
 def _dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int) -> jax.Array:
-    """``copies`` of each token, sorted; the gradient is sorted back and added up."""
+    """``copies`` of each token, sorted; the gradient is unsorted and summed."""
 
     @jax.custom_vjp
     def dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:

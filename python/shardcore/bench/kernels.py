@@ -1,7 +1,7 @@
-"""Attention by a kernel: a custom call that says what it costs, one for each direction.
+"""Attention kernels: custom calls with known costs, one for each direction.
 
-On TPUs it is a Pallas kernel with a cost estimate; on GPUs a call of a library, whose cost
-``shardcore.cost_rule`` gives. What the kernels would compute is left out: only their costs count.
+On TPUs it is a Pallas kernel with a cost estimate; on GPUs a library call, whose cost is registered
+with ``shardcore.cost_rule``. The kernels compute nothing: only their costs matter.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import shardcore
 from shardcore.rules import Signature
 
 FORWARD, BACKWARD = "flash_attention_forward", "flash_attention_backward"
-"""The targets of the calls on GPUs."""
+"""The custom call targets on GPUs."""
 
 SOFTMAX = "masked_softmax_forward", "masked_softmax_backward"
-"""Those of the softmax of scores that are in memory."""
+"""The targets of the softmax of scores that are stored in memory."""
 
 
 class Kernel(NamedTuple):
-    """Which kernel computes attention."""
+    """The kernel that computes attention."""
 
     platform: str
     """``tpu`` or ``cuda``."""
     keys: float | None = None
-    """The keys that a query sees in the mean; ``None``: half of those there are."""
+    """The mean number of keys that a query attends to; ``None``: half of all keys."""
 
 
 class Work(NamedTuple):
-    """What one direction takes."""
+    """The FLOPs and bytes of one direction."""
 
     flops: int
     exponentials: int
@@ -44,7 +44,8 @@ class Work(NamedTuple):
 
 
 def seen(time: int, windows: tuple[int | None, ...]) -> float | None:
-    """Return how many of ``time`` keys a query sees in the mean over layers with ``windows``.
+    """Return the mean number of ``time`` keys that a query attends to, over layers with
+    ``windows``.
 
     >>> seen(4096, (None,)) is None, seen(4096, (1024, None))
     (True, 1472.0)
@@ -61,7 +62,7 @@ def seen(time: int, windows: tuple[int | None, ...]) -> float | None:
 def work(
     q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], keys: float | None, forward: bool
 ) -> Work:
-    """Return what attention of arrays (batch, time, heads, head) of these shapes takes.
+    """Return the work of attention for arrays (batch, time, heads, head) of these shapes.
 
     The forward pass has two products, the backward pass five, one of them recomputed.
     """
@@ -116,10 +117,10 @@ flash_attention.defvjp(_forward, _backward)
 
 
 def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array, platform: str) -> jax.Array:
-    """Causal attention whose scores are in memory, as before there were kernels.
+    """Causal attention that stores its scores in memory, as before flash attention.
 
-    On GPUs scaling, mask and softmax are a call of a library, as in Megatron-LM, which reads and
-    writes scores once.
+    On GPUs, scaling, mask and softmax are one library call, as in Megatron-LM, which reads and
+    writes the scores once.
     """
     groups = q.shape[2] // k.shape[2]
     if groups > 1:
@@ -157,7 +158,7 @@ _library_softmax.defvjp(_softmax_forward, _softmax_backward)
 
 @functools.cache
 def register() -> None:
-    """Register what the calls of the library cost."""
+    """Register the costs of the library calls."""
     for target in (FORWARD, BACKWARD):
         shardcore.cost_rule(target)(functools.partial(_estimate, target == FORWARD))
     for target in SOFTMAX:
@@ -171,7 +172,7 @@ def _estimate(forward: bool, call: Signature) -> shardcore.CostEstimate:
 
 
 def _softmax_estimate(call: Signature) -> shardcore.CostEstimate:
-    """The largest, the sum and the quotients, or the gradient: some five FLOPs an element."""
+    """Maximum, sum and quotients, or the gradient: about five FLOPs per element."""
     shapes = [each.shape for each in (*call.operand_types, *call.result_types) if each is not None]
     size = math.prod(shapes[0])
     return shardcore.CostEstimate(5 * size, size, 2 * size * len(shapes))

@@ -1,4 +1,4 @@
-"""Measured steps beside what their programs cost: errors, medians and the worst tenth."""
+"""Measured steps next to the estimated costs: errors, medians and the worst tenth."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
 
 CHIPS_FILE = Path(__file__).with_name("chips.toml")
-"""Chips that ``hardware.toml`` does not have."""
+"""Chips that are not in ``hardware.toml``."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row beside the cost of its program."""
+    """A row with the cost of its program."""
 
     row: Row
     measured: float | None
-    """Seconds of the step; of rows that say FLOP/s alone, by the model FLOPs of a step."""
+    """Measured seconds of the step; for rows with FLOP/s only, derived from the model FLOPs."""
     lower: float | None = None
     point: float | None = None
     upper: float | None = None
-    """Seconds; ``None`` of a row without program."""
+    """Seconds: the upper end of the interval; ``None`` for a row without a program."""
     low: float | None = None
-    """Seconds at which the interval begins that ``upper`` ends."""
+    """Seconds: the lower end of the interval."""
     peak_bytes: int | None = None
     exposed: float | None = None
-    """Seconds in which collectives are awaited."""
+    """Seconds spent waiting for collectives."""
     reason: str | None = None
     """Why there is no program."""
     assumptions: tuple[str, ...] = ()
-    """What the source does not say, and was assumed."""
+    """Assumptions where the source gives no value."""
     uncounted: tuple[str, ...] = ()
-    """Ops that no figure includes."""
+    """Ops that are in no figure."""
 
     @property
     def error(self) -> float | None:
-        """The point estimate against the measured step: 0.1 is 10 % too long."""
+        """The relative error of the point estimate: 0.1 is 10 % too long."""
         if self.point is None or self.measured is None:
             return None
         return self.point / self.measured - 1
@@ -65,7 +65,7 @@ class Line:
 
     @property
     def memory_error(self) -> float | None:
-        """The peak of memory against the published one."""
+        """The relative error of the peak memory against the published one."""
         published = self.row.peak_bytes
         if self.peak_bytes is None or published is None:
             return None
@@ -96,25 +96,25 @@ class Line:
 
 @dataclass(frozen=True)
 class Summary:
-    """Errors of the rows that have some property."""
+    """Errors of the rows with a common property."""
 
     name: str
-    """The property, ``tpu-v6e``."""
+    """The property, such as ``tpu-v6e``."""
     half: str
     """``all``, ``held out`` or ``other``."""
     rows: int
-    """How many there are, those without program included."""
+    """The number of rows, including those without a program."""
     costed: int
     median: float | None
-    """Of the absolute errors of those that are costed."""
+    """The median absolute error of the costed rows."""
     p90: float | None
-    """The absolute error that nine of ten are within."""
+    """The 90th percentile of the absolute errors."""
     bias: float | None
     """The median of the signed errors."""
     within: int
-    """How many measured steps are between the bounds."""
+    """How many measured steps are within the interval."""
     below: int
-    """How many are below the lower one."""
+    """How many are below the lower bound."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -146,7 +146,7 @@ def costed(
         LoweringError: jax is not installed (``lowering``).
     """
     check_jax()
-    # Rows that differ only in what was measured have one program.
+    # Rows that differ only in the measurement share a program.
     known: dict[str, Cost] = {}
     for place, row in enumerate(rows):
         if progress is not None:
@@ -202,8 +202,8 @@ def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
 def measured_seconds(row: Row) -> float | None:
     """Return the seconds of the measured step of ``row``.
 
-    Where the source says FLOP/s alone, it is the model FLOPs of a step divided by them: attention
-    as MaxText counts it, as if it were not causal, and causal for others.
+    If the source gives FLOP/s only, they are the model FLOPs of a step divided by these. Attention
+    counts as non-causal for MaxText, which counts it so, and as causal for others.
     """
     if row.columns["step_s"]:
         return float(row.columns["step_s"])
@@ -239,11 +239,11 @@ def summary(name: str, half: str, found: Iterable[Line]) -> Summary:
 
 
 SIZES = (16, 128, 512)
-"""Numbers of chips up to which runs are summed up together."""
+"""The numbers of chips that separate the groups of runs by size."""
 
 
 def summaries(found: Sequence[Line]) -> dict[str, list[Summary]]:
-    """Return the errors in total and by chip, of each half; by family, type and size, of all."""
+    """Return the errors in total and by chip, for each half; by family, type and size, for all."""
     halves = {
         "all": list(found),
         "other": [line for line in found if not line.row.is_held_out],

@@ -1,4 +1,4 @@
-"""Sizes of published models, as kinds of layers that are repeated.
+"""Sizes of published models, as kinds of repeated layers.
 
 Sources: the papers and model cards of each family; for Gemma 4, Llama 4 and GPT-OSS
 ``src/maxtext/configs/models`` of github.com/AI-Hypercomputer/maxtext at e591f30cb.
@@ -14,34 +14,34 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of experts in the place of a feed-forward network."""
+    """A mixture of experts in place of a feed-forward network."""
 
     count: int
     inner: int
     """Hidden units of an expert."""
     chosen: int
-    """Experts that a token goes to."""
+    """The number of experts per token."""
     shared: int = 0
-    """Hidden units of what all tokens go through besides."""
+    """Hidden units of the shared expert, which all tokens pass through."""
 
 
 @dataclass(frozen=True)
 class Latent:
-    """Sizes of latent attention, in which keys and values are made of a short vector."""
+    """Sizes of latent attention, in which keys and values are projected from a short vector."""
 
     query: int
-    """Width of the vector that queries are made of; 0: of what the layer starts with."""
+    """Width of the vector that queries are projected from; 0 if that is the layer's input."""
     keys: int
-    """Width of the one that keys and values are made of."""
+    """Width of the vector that keys and values are projected from."""
     rotated: int
-    """The part of the width of a head that is rotated; it is common to all heads for keys."""
+    """The width of the rotated part of a head; for keys it is common to all heads."""
     value: int
     """Width of a head's values."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """Equal layers, which are scanned."""
+    """Equal layers, which run in a scan."""
 
     depth: int
     heads: int
@@ -49,19 +49,19 @@ class Layers:
     head: int
     """Width of a head of queries and keys."""
     inner: int = 0
-    """Hidden units of the feed-forward network; not used with experts."""
+    """Hidden units of the feed-forward network; unused with experts."""
     experts: Experts | None = None
     latent: Latent | None = None
     windows: tuple[int | None, ...] = (None,)
-    """Of layers one after the other, how many keys a query sees; ``None``: all before it. The
-    kernel of each layer does the mean work."""
+    """For consecutive layers, the number of keys that a query attends to; ``None``: all before it.
+    Every layer's kernel gets the mean work."""
     shares_keys: bool = False
-    """Whether values are the keys, of one product."""
+    """Whether values equal keys, computed by one product."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A decoder. Kinds of layers that alternate in the model follow each other here."""
+    """A decoder. Kinds of layers that alternate in the model come one after the other here."""
 
     name: str
     family: str
@@ -69,15 +69,15 @@ class Model:
     vocab: int
     kinds: tuple[Layers, ...]
     gated: bool = True
-    """Whether the feed-forward network multiplies two products."""
+    """Whether the feed-forward network multiplies two products (a gated unit)."""
     tied: bool = False
-    """Whether logits are made with the table of embeddings."""
+    """Whether the logits use the embedding table."""
     positions: int = 0
-    """Learned positions; without them queries and keys are rotated."""
+    """The number of learned positions; without them, queries and keys are rotated."""
     biased: bool = False
     """Whether products have biases."""
     norms: int = 2
-    """Norms in a layer."""
+    """The number of norms in a layer."""
 
     @property
     def depth(self) -> int:
@@ -92,13 +92,13 @@ class Model:
         return sum(math.prod(each.shape) for each in shapes(self).values())
 
     def step_flops(self, tokens: int, time: int, *, causal: bool) -> float:
-        """Model FLOPs of a step as publications count them: six for each parameter that a token
-        meets, and those of attention.
+        """Model FLOPs of a step as publications count them: six per token and parameter that is
+        used for it, plus attention.
 
         Args:
             tokens: tokens of the step.
             time: tokens of a sequence.
-            causal: whether only the keys before a query are counted.
+            causal: whether only the keys up to a query count.
         """
         from shardcore.bench.parameters import is_expert, shapes
 

@@ -1,7 +1,7 @@
-"""Shapes of the parameters of a model, each dim with the name of what it runs over.
+"""Shapes of a model's parameters, with a name for each dim.
 
-A dim's name says along which axes of the mesh it is sharded, as in MaxText's
-``logical_axis_rules``; :mod:`shardcore.bench.training` has the rules.
+The name of a dim decides the mesh axes that shard it, as in MaxText's ``logical_axis_rules``;
+:mod:`shardcore.bench.training` has the rules.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ EXPERT = ("expert_gate", "expert_up", "expert_down")
 """Names of the parameters that each expert has."""
 
 PRODUCTS = ("query", "key", "value", "out", "gate", "up", "down", *EXPERT)
-"""Names of the weights whose products are in the type of a run; those of others in bfloat16."""
+"""Names of the weights whose products use the run's type; other products are in bfloat16."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter; of layers, all of a kind are stacked."""
+    """A parameter; those of all layers of a kind are stacked."""
 
     shape: tuple[int, ...]
     dims: tuple[str, ...]
     """The name of each dim: ``layers``, ``embed``, ``heads``, ``inner``, ``vocab``, ``expert``,
     ``expert_inner``, ``norm`` or ``whole``."""
     kind: int | None = None
-    """The place of its layers in ``Model.kinds``; ``None`` outside of layers."""
+    """The index of its layers in ``Model.kinds``; ``None`` outside of layers."""
 
 
 def shapes(model: Model) -> dict[str, Parameter]:
-    """Return the parameters of ``model`` by name; those of layers of kind ``2`` end in ``.2``, of
-    kind ``0`` in nothing."""
+    """Return the parameters of ``model`` by name; names for layers of kind ``2`` end in ``.2``,
+    those for kind ``0`` have no suffix."""
     found = {"embedding": Parameter((model.vocab, model.width), ("vocab", "embed"))}
     if not model.tied:
         found["logits"] = Parameter((model.width, model.vocab), ("embed", "vocab"))
@@ -48,12 +48,12 @@ def shapes(model: Model) -> dict[str, Parameter]:
 
 
 def named(name: str, kind: int) -> str:
-    """The name of the parameter ``name`` of layers of kind ``kind``."""
+    """The name of the parameter ``name`` for layers of kind ``kind``."""
     return f"{name}.{kind}" if kind else name
 
 
 def is_expert(name: str) -> bool:
-    """Whether each expert has a parameter called ``name``."""
+    """Whether ``name`` is a parameter of each expert."""
     return name.split(".")[0] in EXPERT
 
 

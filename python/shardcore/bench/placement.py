@@ -1,7 +1,8 @@
-"""Where activations are: by constraints, from which a partitioner makes collectives, or by hand.
+"""The placement of activations: by sharding constraints, for a partitioner, or by explicit
+collectives.
 
-Both have the same methods, which the layers of :mod:`shardcore.bench.decoder` call. By hand, code
-runs inside ``shard_map`` and sees the arrays of one device.
+Both classes have the same methods, which the layers of :mod:`shardcore.bench.decoder` call. With
+explicit collectives, code runs inside ``shard_map`` and sees the arrays of one device.
 """
 
 from __future__ import annotations
@@ -32,29 +33,29 @@ def _attention(run: Training, kind: Layers, q: jax.Array, k: jax.Array, v: jax.A
 
 @dataclass(frozen=True)
 class ByConstraints:
-    """Arrays are global, and have sharding constraints."""
+    """Arrays are global and have sharding constraints."""
 
     run: Training
 
     def rows(self, x: jax.Array) -> jax.Array:
-        """Activations of (batch, time, width or hidden units)."""
+        """Constrain activations of shape (batch, time, width or hidden units)."""
         spec = P(self.run.batch_axes, self.run.time_axis, "tensor")
         return jax.lax.with_sharding_constraint(x, spec)
 
     def heads(self, x: jax.Array) -> jax.Array:
-        """Activations of (batch, time, heads, head)."""
+        """Constrain activations of shape (batch, time, heads, head)."""
         return jax.lax.with_sharding_constraint(x, self._heads)
 
     def enter(self, y: jax.Array) -> jax.Array:
-        """What products whose result is divided over ``tensor`` take."""
+        """Prepare the operand of products whose results are sharded over ``tensor``."""
         return y
 
     def leave(self, y: jax.Array) -> jax.Array:
-        """What products whose operands are divided over ``tensor`` make."""
+        """Complete the result of products whose operands are sharded over ``tensor``."""
         return y
 
     def attend(self, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        """Attention, each device its own batch, heads and queries."""
+        """Attention; each device has its own batch, heads and queries."""
 
         def local(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
             return _attention(self.run, kind, q, *_whole_time(self.run, k, v))
@@ -65,7 +66,8 @@ class ByConstraints:
     def mix(
         self, place: int, route: Callable[[jax.Array, Weights], jax.Array], y: jax.Array, p: Weights
     ) -> jax.Array:
-        """Run ``route``, a mixture of experts, on the tokens of each device and whole weights."""
+        """Run ``route``, a mixture of experts, on the tokens of each device with gathered
+        weights."""
         run = self.run
         suffix = f".{place}" if place else ""
         known = shapes(run.model)
@@ -95,13 +97,13 @@ class ByHand:
     run: Training
 
     def rows(self, x: jax.Array) -> jax.Array:
-        """Activations of (batch, time, width or hidden units)."""
+        """Return activations of shape (batch, time, width or hidden units) unchanged."""
         return x
 
     heads = rows
 
     def enter(self, y: jax.Array) -> jax.Array:
-        """What products whose result is divided over ``tensor`` take."""
+        """Prepare the operand of products whose results are sharded over ``tensor``."""
         if self.run.sizes.get("tensor", 1) == 1:
             return y
         if self.run.sequence_parallel:
@@ -109,7 +111,7 @@ class ByHand:
         return spread(y, ("tensor",))
 
     def leave(self, y: jax.Array) -> jax.Array:
-        """What products whose operands are divided over ``tensor`` make."""
+        """Complete the result of products whose operands are sharded over ``tensor``."""
         if self.run.sizes.get("tensor", 1) == 1:
             return y
         if self.run.sequence_parallel:
@@ -117,7 +119,7 @@ class ByHand:
         return summed(y, ("tensor",))
 
     def attend(self, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        """Attention over the keys and values of all of ``context``."""
+        """Attention over the keys and values of all devices along ``context``."""
         return _attention(self.run, kind, q, *_whole_time(self.run, k, v))
 
     def mix(
@@ -128,14 +130,14 @@ class ByHand:
 
 
 def entries(spec: P) -> list[tuple[str, ...]]:
-    """The axes along each dim of ``spec``."""
+    """The axes that shard each dim under ``spec``."""
     return [
         () if entry is None else entry if isinstance(entry, tuple) else (entry,) for entry in spec
     ]
 
 
 def gather(weight: jax.Array, spec: P, axes: tuple[str, ...]) -> jax.Array:
-    """Gather ``weight`` along ``axes``; where no dim is divided over them, sum its gradient."""
+    """Gather ``weight`` along ``axes``; along axes that do not shard it, sum its gradient."""
     for dim, found in enumerate(entries(spec)):
         if axes and found == axes:
             return jax.lax.all_gather(weight, axes, axis=dim, tiled=True)
@@ -152,13 +154,13 @@ def _whole_time(run: Training, k: jax.Array, v: jax.Array) -> tuple[jax.Array, j
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def spread(x: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """``x``, which is the same along ``axes``; its gradient is summed along them."""
+    """``x``, which is equal along ``axes``; its gradient is summed along them."""
     return x
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def summed(x: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-    """The sum of ``x`` along ``axes``, whose gradient is the same along them."""
+    """The sum of ``x`` along ``axes``; its gradient is equal along them."""
     return jax.lax.psum(x, axes)
 
 

@@ -1,4 +1,4 @@
-"""Products by weights, in bfloat16 or in a narrower type to which both operands are scaled."""
+"""Products with weights, in bfloat16 or in a narrower type to which both operands are scaled."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NARROW = {
     "mxfp8": jnp.float8_e4m3fn,
     "nvfp4": jnp.float4_e2m1fn,
 }
-"""The types of operands by the ``dtype`` of a run."""
+"""The operand types for each ``dtype`` of a run."""
 
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}
-"""Elements with a scale of their own; of other types the scale of a tensor is known before."""
+"""Elements per scale; for other types the scale of the tensor is known beforehand."""
 
 
 def products(
@@ -26,14 +26,14 @@ def products(
     narrow: tuple[jax.Array | None, ...],
     dtype: str,
 ) -> tuple[jax.Array, ...]:
-    """Return the products of ``x`` by ``weights``; ``x`` is scaled once for all of them.
+    """Return the products of ``x`` with ``weights``; ``x`` is scaled only once.
 
     Args:
-        specs: of ``jnp.einsum``, for each.
+        specs: the ``jnp.einsum`` specs of the products.
         x: the left operand.
         weights: the right operands, which get the gradients.
-        narrow: the weights as :func:`scaled` makes them, or ``None`` where that is to be done here.
-        dtype: the type of operands in both directions.
+        narrow: the weights converted by :func:`scaled`, or ``None`` to convert them here.
+        dtype: the operand type in both directions.
     """
     if dtype not in NARROW:
         return tuple(jnp.einsum(spec, x, w) for spec, w in zip(specs, weights, strict=True))
@@ -83,7 +83,7 @@ def _einsum(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def scaled(x: jax.Array, dtype: str) -> jax.Array:
-    """``x`` in the narrow type of ``dtype``, each block divided by its largest element."""
+    """``x`` in the narrow type of ``dtype``; each block is divided by its largest element."""
     block = BLOCKS.get(dtype)
     if block is None or x.shape[-1] % block:
         return x.astype(NARROW[dtype])

@@ -1,4 +1,4 @@
-"""Rows of measured steps as configurations of training, or the reason why they have none."""
+"""Converts rows of measured steps to training configurations, or gives the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from shardcore.bench.training import AXES, Remat, Training
 _KEPT = {"query": "query", "key": "key", "value": "value", "out": "out", "out_proj": "out"}
 _KEPT["decoder_layer_input"] = "layer_input"
 _EVERY_SECOND = ("query", "value", "context", "gate", "down")
-"""What torchtitan's selective recomputation of ops keeps: attention, and every other product."""
+"""What torchtitan's selective op recomputation keeps: attention, and every second product."""
 
 
 class NotBuiltError(Exception):
-    """The row has no program; the message is the reason."""
+    """No program can be built for the row; the message is the reason."""
 
 
 def model_of(row: Row) -> Model:
-    """Return the model of ``row``, with the vocabulary that was trained.
+    """Return the model of ``row``, with the vocabulary that was used in training.
 
     Raises:
-        NotBuiltError: it is not known, or of other sizes.
+        NotBuiltError: the model is unknown, or has other sizes.
     """
     known = MODELS.get(row.model)
     if known is None:
@@ -39,10 +39,10 @@ def model_of(row: Row) -> Model:
 
 
 def training_of(row: Row) -> Training:
-    """Return the configuration of training of ``row``.
+    """Return the training configuration of ``row``.
 
     Raises:
-        NotBuiltError: some of it cannot be built.
+        NotBuiltError: a part of it is not supported.
     """
     model, column = model_of(row), row.columns
     by_hand = not column["fsdp"] or row.number_of("pp") > 1
@@ -63,7 +63,7 @@ def training_of(row: Row) -> Training:
         remat,
         "tpu" if is_tpu else "cuda",
         row.dtype,
-        # Megatron-LM, torchtitan and MaxText's runs on GPUs have a loop in Python.
+        # Megatron-LM, torchtitan, and MaxText's runs on GPUs unroll layers in Python.
         scan=is_tpu,
         iota=is_tpu,
         flash="arXiv 2205.05198" not in column["source"],
@@ -76,7 +76,7 @@ def training_of(row: Row) -> Training:
 
 def _by_constraints(row: Row) -> dict[str, int]:
     data, tensor, context = (row.number_of(name) for name in ("dp", "tp", "cp"))
-    # Some sources count devices, of which a chip has two, and some another axis apart.
+    # Some sources count devices, two per chip; some count another axis separately.
     fsdp = row.number_of("chips") // (data * tensor * context)
     sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
     return {**sizes, "context": context} if context > 1 else sizes
@@ -97,7 +97,7 @@ def _by_hand(row: Row) -> dict[str, int]:
 
 
 def _remat(text: str) -> Remat | None:
-    """What the column ``remat`` says."""
+    """The rematerialization in the column ``remat``."""
     if text in ("", "none"):
         return None
     if text == "full":

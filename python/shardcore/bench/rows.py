@@ -1,7 +1,7 @@
 """Public measured training steps: the table ``public_steps.csv``, with the source of each row.
 
-Half of the rows are held out: no figure was fitted to them. Which half a row is in depends on its
-configuration alone, so that repeated measurements of one configuration are in the same half.
+Half of the rows are held out: no figure was fitted to them. The half is decided by a row's
+configuration alone, so repeated measurements of one configuration are in the same half.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ CONFIGURATION = (
     "remat",
     "dtype",
 )
-"""The columns that say what was run; a hash of their text puts a row into a half."""
+"""The columns that define the configuration; a hash of their text decides the half of a row."""
 
 FITTED = "configs/gpu/a3/llama_2_7b"
-"""A source of runs that figures of the H100 were set for, before this table was there."""
+"""A source of runs to which figures of the H100 were fitted before this table existed."""
 
 A3 = "h100-a3"
-"""The chip of these runs, in nodes with fewer links to others."""
+"""The chip of these runs, whose nodes have fewer links to other nodes."""
 
 CHIPS = {
     "A100-80": "a100",
@@ -49,22 +49,22 @@ CHIPS = {
     "v6e": "tpu-v6e",
     "tpu7x": "tpu-v7x",
 }
-"""Names in ``hardware.toml`` or ``chips.toml`` of those in the column ``hardware``."""
+"""For each name in the column ``hardware`` the name in ``hardware.toml`` or ``chips.toml``."""
 
 GIB = 2**30
 
 
 @dataclass(frozen=True)
 class Row:
-    """A measured step. Columns that a source does not say are empty."""
+    """A measured step. Columns without a value in the source are empty."""
 
     number: int
-    """Its place in the table, from 1 on."""
+    """Its position in the table, from 1."""
     columns: dict[str, str]
 
     @property
     def name(self) -> str:
-        """Its number and what was run, on one line."""
+        """Its number and configuration, on one line."""
         mesh = " ".join(
             f"{axis}{self.columns[axis]}"
             for axis in ("dp", "fsdp", "tp", "pp", "cp", "ep")
@@ -82,23 +82,23 @@ class Row:
 
     @property
     def family(self) -> str:
-        """The family of the model; its name, where that is not known."""
+        """The family of the model; the model's name if the family is unknown."""
         known = MODELS.get(self.model)
         return self.model if known is None else known.family
 
     @property
     def dtype(self) -> str:
-        """The type of the operands of products."""
+        """The operand type of products."""
         return self.columns["dtype"]
 
     @property
     def chip(self) -> str:
-        """The name of the chip in the files of hardware figures."""
+        """The name of the chip in the hardware files."""
         return A3 if FITTED in self.columns["source"] else CHIPS[self.columns["hardware"]]
 
     @property
     def is_held_out(self) -> bool:
-        """Whether it is in the half that nothing is fitted to."""
+        """Whether it is in the half to which nothing is fitted."""
         if FITTED in self.columns["source"]:
             return False
         text = ",".join(self.columns[name] for name in CONFIGURATION)
@@ -106,22 +106,22 @@ class Row:
 
     @property
     def notes(self) -> list[str]:
-        """What the source says of the run that its program does not have."""
+        """Properties of the run, as told by the source, that its program does not have."""
         return _list(self.columns["notes"])
 
     @property
     def assumed(self) -> list[str]:
-        """What the source does not say, and was assumed for its program."""
+        """Assumptions for its program where the source gives no value."""
         return _list(self.columns["assumed"])
 
     @property
     def peak_bytes(self) -> float | None:
-        """The published peak of memory."""
+        """The published peak memory."""
         text = self.columns["peak_gib"]
         return float(text) * GIB if text else None
 
     def number_of(self, column: str, default: int = 1) -> int:
-        """The number in ``column``; ``default`` where it is empty."""
+        """The number in ``column``; ``default`` if it is empty."""
         text = self.columns[column]
         return int(text) if text else default
 

@@ -1,4 +1,4 @@
-"""A step of training: forward and backward pass and Adam, lowered without devices."""
+"""A training step, forward and backward pass and Adam, lowered without devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shardcore.bench.training import Training
 
 
 def lower(run: Training) -> shardcore.jax.Lowered:
-    """Lower a step of ``run``. It is made to be costed: kernels of attention compute nothing."""
+    """Lower a step of ``run``. It is for costing only: attention kernels compute nothing."""
     kernels.register()
     if run.by_hand:
         from shardcore.bench import by_hand
@@ -32,7 +32,7 @@ def lower(run: Training) -> shardcore.jax.Lowered:
         for name, each in shapes(run.model).items()
     }
     count = jax.ShapeDtypeStruct((), jnp.int32)
-    # Parts of a batch, whose gradients are added up, are a dim of their own.
+    # Micro-batches, whose gradients are summed, are a dim of their own.
     parts = (run.microbatches,) if run.microbatches > 1 else ()
     rows = NamedSharding(mesh, P(*(None for _ in parts), run.batch_axes, run.time_axis))
     size = (*parts, run.batch // run.microbatches, run.time)
@@ -50,7 +50,7 @@ def lower(run: Training) -> shardcore.jax.Lowered:
 
 
 def adam(state: Any, gradient: Weights) -> Any:
-    """The state, parameters with two moments and a count, after an update."""
+    """The state, parameters with two moments and a count, after an Adam update."""
     params, first, second, count = state
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
     second = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, second, gradient)

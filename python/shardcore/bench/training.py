@@ -1,7 +1,7 @@
-"""How a model is trained: mesh, batch, types, what is recomputed; and where its arrays are.
+"""Training configurations: mesh, batch, types, rematerialization; and the shardings of arrays.
 
 A mesh has those of the axes ``stage``, ``data``, ``fsdp``, ``expert``, ``context`` and ``tensor``
-that the run has. ``expert`` is the part of the data parallelism over which experts are divided.
+that the run uses. ``expert`` is the part of the data parallelism that experts are sharded over.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from shardcore.bench.models import Model
 from shardcore.bench.parameters import Parameter, is_expert, shapes
 
 AXES = ("stage", "data", "fsdp", "expert", "context", "tensor")
-"""The axes of meshes, the slowest first."""
+"""The axes of meshes, slowest first."""
 
 
 @dataclass(frozen=True)
 class Remat:
-    """What layers keep for the backward pass; the rest is computed again."""
+    """The values that layers keep for the backward pass; all others are recomputed."""
 
     saved: tuple[str, ...] = ()
-    """Of ``query``, ``key``, ``value``, ``context`` (what attention computes), ``out``, ``gate``,
-    ``up``, ``down``: products, by the names of their weights."""
+    """The kept products, by the names of their weights: any of ``query``, ``key``, ``value``,
+    ``context`` (the output of attention), ``out``, ``gate``, ``up``, ``down``."""
     offloaded: tuple[str, ...] = ()
-    """Those that the host keeps; of these and ``layer_input``, which is always kept."""
+    """The kept values that are offloaded to the host; may include ``layer_input``, which is always
+    kept."""
     products: bool = False
     """Whether all products without batch dims are kept."""
 
@@ -52,37 +53,38 @@ class Remat:
 
 @dataclass(frozen=True)
 class Training:
-    """A configuration of training."""
+    """A training configuration."""
 
     model: Model
     sizes: Mapping[str, int]
     """Devices along each axis of the mesh."""
     batch: int
-    """Sequences of a step, of all devices."""
+    """Sequences per step, over all devices."""
     time: int
-    """Tokens of a sequence."""
+    """Tokens per sequence."""
     remat: Remat | None = Remat()
-    """``None``: everything is kept."""
+    """``None`` if everything is kept."""
     platform: str = "tpu"
     """``tpu`` or ``cuda``."""
     dtype: str = "bf16"
-    """The type of the operands of products in layers; see :mod:`shardcore.bench.products`."""
+    """The operand type of products in layers; see :mod:`shardcore.bench.products`."""
     scan: bool = True
-    """Whether layers are scanned."""
+    """Whether layers run in a ``jax.lax.scan``."""
     iota: bool = True
-    """Whether embeddings are looked up by a product."""
+    """Whether embeddings are looked up by a product with a one-hot array."""
     flash: bool = True
     """Whether a kernel computes attention."""
     by_hand: bool = False
-    """Whether collectives are written by hand, as in Megatron: data parallelism gathers weights
-    and scatters gradients once a step, layers are divided over stages. Otherwise the partitioner
-    makes them of shardings, as in MaxText."""
+    """Whether collectives are explicit, as in Megatron-LM: data parallelism gathers weights and
+    reduce-scatters gradients once per step, and layers are divided over stages. Otherwise the
+    partitioner inserts them, as in MaxText."""
     sequence_parallel: bool = True
-    """By hand: whether activations between layers are divided over ``tensor``."""
+    """With explicit collectives: whether activations between layers are sharded over ``tensor``."""
     microbatches: int = 1
-    """How many parts the batch of a device is computed in, one after the other."""
+    """The number of micro-batches that the batch of a device is computed in, one after the
+    other."""
     interleave: int = 1
-    """By hand: how many pieces of layers a stage has."""
+    """With explicit collectives: the number of chunks of layers per stage."""
 
     @property
     def mesh(self) -> AbstractMesh:
@@ -92,32 +94,32 @@ class Training:
         return AbstractMesh(sizes, tuple(axes), axis_types=types)
 
     def present(self, *axes: str) -> tuple[str, ...]:
-        """Those of ``axes`` that the mesh has."""
+        """The ``axes`` that the mesh has."""
         return tuple(name for name in axes if name in self.sizes)
 
     @property
     def batch_axes(self) -> tuple[str, ...]:
-        """The axes over which sequences are divided."""
+        """The axes that shard the batch."""
         return self.present("data", "fsdp", "expert")
 
     @property
     def time_axis(self) -> str | None:
-        """The axis over which the tokens of a sequence are divided."""
+        """The axis that shards the tokens of a sequence."""
         return "context" if "context" in self.sizes else None
 
     @property
     def replicas(self) -> tuple[str, ...]:
-        """The axes along which devices have the same weights in a step."""
+        """The axes along which devices use the same weights in a step."""
         axes = ("data", "fsdp", "expert", "context") if self.by_hand else ("fsdp", "context")
         return self.present(*axes)
 
     @property
     def expert_axes(self) -> tuple[str, ...]:
-        """The axes over which experts are divided."""
+        """The axes that shard the experts."""
         return self.present("expert", "tensor") if "expert" in self.sizes else ()
 
     def gathered(self, name: str) -> tuple[str, ...]:
-        """The axes along which the weight ``name`` is gathered before it is used."""
+        """The axes along which the weight ``name`` is gathered before use."""
         used = self.expert_axes if is_expert(name) else ()
         return tuple(axis for axis in self.replicas if axis not in used)
 

@@ -20,11 +20,11 @@
                           (:mod:`~.plan` computes their costs, :mod:`~.strategy` has the results)
 :mod:`~.chain`            strategies for a chain of matmuls
 :mod:`~.crossover`        the sizes at which the best strategy changes
-:mod:`~.numbers`          products on numbers: what every device holds before and after
-:mod:`~.exchange`         collectives on numbers, and their matrices
+:mod:`~.numbers`          products on arrays: what every device holds at each step
+:mod:`~.exchange`         collectives on arrays, and their matrices
 :mod:`~.rings`            collectives on a ring hop by hop, as text and as animated SVG
                           (:mod:`~.rings_svg` draws them)
-:mod:`~.programs`         a product as StableHLO, of which the partitioner makes what devices run
+:mod:`~.programs`         a product as StableHLO, to be partitioned
                           (:mod:`~.collective_matmul` is a product and a collective as one loop,
                           :mod:`~.stablehlo_lines` writes the ops)
 :mod:`~.snippets`         a JAX program that runs and times a collective

@@ -1,4 +1,4 @@
-"""What programs achieve of a chip's figures: the shares that a point estimate of time counts with.
+"""The shares of a chip's figures that programs achieve, used for estimates of time.
 
 ``[NAME.achieved]`` in ``hardware.toml`` has them for each chip, calibrated on published runs;
 a user's file overrides single ones, and ``shardcore calibrate`` writes such a file.
@@ -19,7 +19,8 @@ ALIGNMENT = 16
 """Bytes that GPUs load at a time."""
 
 SPLIT_TILES = 8
-"""The fewest tiles of depth in each part of a product that is split along what it sums over."""
+"""A product is split along its contracting dim only if each part has at least this many tiles of
+depth."""
 
 SHARES = (
     "kernels",
@@ -32,7 +33,7 @@ SHARES = (
     "convolutions",
     "switch_reductions",
 )
-"""The figures that are shares of others, above 0 and at most 1."""
+"""The figures that are shares, above 0 and at most 1."""
 
 _FLAGS = ("splits_collectives", "overlaps_network", "cache_persists")
 _TIMES = (
@@ -46,73 +47,75 @@ _TIMES = (
 
 @dataclass(frozen=True)
 class Achieved:
-    """The shares of a chip's figures that are reached, and what every op takes besides."""
+    """The shares of a chip's figures that are reached, and fixed overheads."""
 
     products: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    """The share of FLOP/s that large products reach, by element type; that of bf16 for others."""
+    """The share of FLOP/s that large products reach, by element type; other types use that of
+    bf16."""
     sustained: float = 1.0
-    """The share of that which is left in steps of many chips: these draw more power for hours, and
-    wait for the slowest of them."""
+    """The further share in steps of many chips, which draw more power for hours, and wait for the
+    slowest chip."""
     tile: tuple[int, int, int] = (1, 1, 1)
-    """Rows, columns and depth of the block that a matrix unit computes; parts count as whole."""
+    """Rows, columns and depth of the block that a matrix unit computes; a part counts as a
+    whole."""
     units: int = 1
-    """Matrix units, which take one tile each at a time."""
+    """The number of matrix units, each of which computes one tile at a time."""
     depth_overhead: float = 0.0
-    """What starting and ending a tile takes, as a part of the depth of a product."""
+    """The overhead of starting and ending a tile, in units of the contracting size."""
     misaligned: float = 1.0
-    """The share of that which products reach whose rows do not begin at multiples of
-    :data:`ALIGNMENT` bytes."""
+    """The further share for products whose rows do not begin at multiples of :data:`ALIGNMENT`
+    bytes."""
     convolutions: float = 1.0
-    """The share of that which convolutions reach."""
+    """The further share for convolutions."""
     kernels: float = 1.0
-    """The share of FLOP/s that custom calls reach, such as those of attention."""
+    """The share of FLOP/s that custom calls reach, such as attention kernels."""
     vector_flops: float = math.inf
     """FLOP/s of ops other than products."""
     transcendental_flops: float = 1.0
-    """The FLOPs that a transcendental takes of these."""
+    """How many FLOPs of ``vector_flops`` a transcendental counts as."""
     sort_flops: float = math.inf
-    """Comparisons per second of sorts."""
+    """Comparisons per second in sorts."""
     memory: float = 1.0
-    """The share of the memory's bandwidth for data in order."""
+    """The share of the memory bandwidth for data in order."""
     scattered: float = 1.0
-    """The share of the memory's bandwidth for gathers, scatters, transposes and sorts."""
+    """The share of the memory bandwidth for gathers, scatters, transposes and sorts."""
     links: float = 1.0
     """The share of the bandwidth of links that long messages reach."""
     network: float = 1.0
     """The share of the bandwidth between slices or nodes that long messages reach."""
     contention: float = 0.0
-    """The share of the time of a collective that ops which overlap with it lose."""
+    """The part of an overlapped collective's time by which the overlapping ops get longer."""
     overlaps_network: bool = True
-    """Whether something is computed while slices or nodes exchange data."""
+    """Whether computation continues while slices or nodes exchange data."""
     switch_reductions: float = 1.0
-    """The share of that which is left of :attr:`links` where the switches of a node add up."""
+    """The share of :attr:`links` that remains if the switches of a node reduce."""
     message_bytes: float = 0.0
-    """Bytes that a device sends in a collective that reaches half of these shares."""
+    """The sent bytes of a device at which a collective reaches half of ``links`` or ``network``."""
     chunk_bytes: float = 0.0
-    """Bytes that a device sends in one step of a collective that reaches half of these shares;
-    larger chunks reach more by the law of :data:`~shardcore.calculus.rates.RAMP`."""
+    """The bytes that a device sends per step at which a collective reaches half of ``links`` or
+    ``network``; larger chunks reach more, as :data:`~shardcore.calculus.rates.RAMP` says."""
     message_shares: tuple[tuple[float, float], ...] = ()
-    """Instead of ``message_bytes`` and ``chunk_bytes``, as measured: bytes that a device sends,
-    ascending, and the share of these shares that they reach."""
+    """Measured values in place of ``message_bytes`` and ``chunk_bytes``: ascending sent bytes of a
+    device, each with the share of ``links`` or ``network`` that it reaches."""
     op_seconds: float = 0.0
-    """What it takes to start an op."""
+    """Launch overhead of an op, in seconds."""
     collective_seconds: float = 0.0
-    """What it takes to start a collective."""
+    """Launch overhead of a collective, in seconds."""
     link_step_seconds: float = 0.0
-    """What each of its steps within a node takes besides."""
+    """Additional seconds per step of a collective within a node."""
     network_step_seconds: float = 0.0
-    """What each of its steps between slices or nodes takes besides."""
+    """Additional seconds per step of a collective between slices or nodes."""
     step_seconds: float = 0.0
-    """What it takes to start a step."""
+    """Launch overhead of a step, in seconds."""
     mapped_bytes: float = 0.0
-    """Bytes of a result from which on it is mapped anew in each step, as hosts do it."""
+    """Results of at least this many bytes have to be mapped anew in each step, as on CPU hosts."""
     mapped_bytes_per_second: float = math.inf
-    """How fast that is."""
+    """The rate at which memory is mapped."""
     cache_persists: bool = False
-    """Whether a step that takes no more memory than the cache has finds all of it there, from the
-    step before."""
+    """Whether a step whose memory fits into the cache finds all of it there, left by the step
+    before."""
     splits_collectives: bool = False
-    """Whether compilers overlap a collective with the product next to it, chunk by chunk."""
+    """Whether compilers overlap a collective with an adjacent product, chunk by chunk."""
 
     def __hash__(self) -> int:
         return hash((self.tile, self.units, self.kernels, self.memory, self.links))
@@ -126,13 +129,13 @@ class Achieved:
         return self.products.get(canonical_dtype(dtype), self.products.get("bf16", 1.0))
 
     def shape_share(self, batch: int, rows: int, columns: int, depth: int) -> float:
-        """Return the share of the tiles that a product of these sizes fills with work.
+        """Return the share of the tiles' capacity that a product of these sizes uses.
 
         >>> Achieved(tile=(128, 128, 1), units=4).shape_share(1, 64, 512, 4096)
         0.5
         """
         sizes = (max(rows, 1), max(columns, 1), max(depth, 1))
-        # Compilers swap operands, so that a skinny one does not waste the longer side of a tile.
+        # Compilers swap operands, so the longer side of a tile is not wasted on a skinny operand.
         best = 0.0
         for across in (sizes, (sizes[1], sizes[0], sizes[2])):
             counts = [-(-size // tile) for size, tile in zip(across, self.tile, strict=True)]
@@ -141,22 +144,23 @@ class Achieved:
                 for size, count, tile in zip(across, counts, self.tile, strict=True)
             )
             tiles = max(batch, 1) * counts[0] * counts[1]
-            # What is summed over is split where too few tiles are there for all units.
+            # The contracting dim is split if there are too few tiles for all units.
             tiles *= max(1, min(self.units // tiles, counts[2] // SPLIT_TILES))
             waves = -(-tiles // self.units)
             best = max(best, filled * tiles / (waves * self.units))
         return best * sizes[2] / (sizes[2] + self.depth_overhead)
 
     def aligned_share(self, widths: Iterable[int], dtype: str) -> float:
-        """Return the share that a product reaches whose rows have ``widths`` elements."""
+        """Return the share for a product whose rows have ``widths`` elements."""
         size = element_bytes(dtype)
         aligned = all(width * size % ALIGNMENT == 0 for width in widths)
         return 1.0 if aligned else self.misaligned
 
     def message_share(self, num_bytes: float) -> float:
-        """Return the share of the reached bandwidth for a message of ``num_bytes``.
+        """Return the share of the achieved bandwidth for a message of ``num_bytes``.
 
-        Between the sizes of ``message_shares`` it grows with the logarithm of the bytes.
+        Between the sizes in ``message_shares``, it is interpolated linearly in the logarithm of the
+        bytes.
 
         >>> round(Achieved(message_shares=((1e3, 0.1), (1e5, 0.9))).message_share(1e4), 3)
         0.5
@@ -168,7 +172,7 @@ class Achieved:
 
 
 def _between(points: tuple[tuple[float, float], ...], num_bytes: float) -> float:
-    """Return the share at ``num_bytes`` between ``points``, that of the nearest one outside."""
+    """Return the share at ``num_bytes``, interpolated between ``points``; constant outside."""
     size, share = points[0]
     for next_size, next_share in points:
         if num_bytes <= next_size:
@@ -186,7 +190,7 @@ def _made(values: dict[str, Any]) -> Achieved:
 
 
 def read_achieved(table: object, wrong: Callable[[str, str, str], Exception]) -> Achieved:
-    """Return the shares in ``table``, the part of a file; ``wrong`` makes the error of a figure.
+    """Return the shares in ``table``, part of a hardware file; ``wrong`` makes errors about them.
 
     Raises:
         CalculusError: a figure is unknown or out of range (``hardware-file``).
@@ -215,7 +219,7 @@ def read_achieved(table: object, wrong: Callable[[str, str, str], Exception]) ->
 
 
 def _problem(key: str, value: object) -> str | None:
-    """What to write instead of ``value``; ``None`` if it is right."""
+    """What to write instead of ``value``; ``None`` if it is valid."""
     if key == "products":
         good = isinstance(value, dict) and all(
             is_dtype(name) and _is_share(share) for name, share in value.items()

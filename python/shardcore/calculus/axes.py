@@ -1,7 +1,7 @@
 """Mesh axes as the notation writes them: ``X``, and ``X:(1)2`` for a sub-axis of ``X``.
 
-Arrays and collectives have :class:`~shardcore.AxisRef` objects; functions that take axes accept
-these texts too.
+Arrays and collectives hold :class:`~shardcore.AxisRef` objects; functions that take axes also
+accept these texts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def axis_ref(axis: Axis) -> AxisRef:
 
 
 def axis_refs(axes: Axis | Iterable[Axis]) -> tuple[AxisRef, ...]:
-    """Return the axes that ``axes``, one or several, denote; see :func:`axis_ref`."""
+    """Return the axes in ``axes``, one or several; see :func:`axis_ref`."""
     if isinstance(axes, (AxisRef, str)):
         return (axis_ref(axes),)
     return tuple(map(axis_ref, items(axes, "axes")))
@@ -52,7 +52,7 @@ def axis_text(axis: AxisRef) -> str:
 
 
 def axes_text(axes: Iterable[AxisRef]) -> str:
-    """Return several axes as in a subscript: ``XY``, or ``data,model`` where names are longer."""
+    """Return several axes as in a subscript: ``XY``, or ``data,model`` for longer names."""
     texts = list(map(axis_text, axes))
     return ("" if all(len(text) == 1 for text in texts) else ",").join(texts)
 
@@ -61,7 +61,7 @@ def axis_size(mesh: Mesh, axis: Axis) -> int:
     """Return the number of devices of ``mesh`` along ``axis``.
 
     Raises:
-        VerificationError: the mesh has no such axis (``unknown-axis``).
+        VerificationError: the mesh lacks the axis (``unknown-axis``).
     """
     expect(mesh, Mesh)
     ref = axis_ref(axis)
@@ -78,9 +78,9 @@ def axis_size(mesh: Mesh, axis: Axis) -> int:
 
 
 def group_size(mesh: Mesh, axes: Iterable[Axis]) -> int:
-    """Return the number of devices in a group along ``axes``, which do not overlap.
+    """Return the size of a group of devices along ``axes``, which do not overlap.
 
     Raises:
-        VerificationError: the mesh has no such axis (``unknown-axis``).
+        VerificationError: the mesh lacks an axis (``unknown-axis``).
     """
     return math.prod(axis_size(mesh, axis) for axis in axes)

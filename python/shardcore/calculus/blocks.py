@@ -12,19 +12,19 @@ from shardcore.errors import CalculusError
 from shardcore.expected import expect
 
 MAX_DEVICES = 4096
-"""The most devices that a table may have."""
+"""The largest mesh for which a table is made."""
 
 
 class Block(NamedTuple):
-    """What one device holds."""
+    """The block that one device holds."""
 
     device: int
     coordinates: dict[str, int]
-    """The coordinate of the device along each mesh axis."""
+    """The device's coordinate along each mesh axis."""
     numbers: tuple[int, ...]
-    """The number of the block along each dim."""
+    """The block's index along each dim."""
     slices: tuple[slice, ...] | None
-    """The elements of the block, without padding; ``None`` if sizes are not known."""
+    """The elements of the block, without padding; ``None`` if the sizes are unknown."""
 
     def __str__(self) -> str:
         if self.slices is None:
@@ -37,7 +37,7 @@ def blocks(array: NamedArray, mesh: Mesh) -> list[Block]:
 
     Raises:
         CalculusError: the mesh has too many devices (``invalid-option``).
-        VerificationError: the mesh has no such axis (``unknown-axis``).
+        VerificationError: the mesh lacks an axis (``unknown-axis``).
     """
     expect(array, NamedArray)
     expect(mesh, Mesh)
@@ -72,8 +72,8 @@ def _block_index(axes: tuple[AxisRef, ...], mesh: Mesh, position: int) -> int:
 
 
 def block_table(array: NamedArray, mesh: Mesh) -> str:
-    """Return grids of blocks as text: columns are the last mesh axis, rows the one before it; there
-    is one grid for each coordinate along the other axes.
+    """Return the blocks as grids of text: columns are the last mesh axis, rows the one before;
+    there is one grid for each coordinate along the other axes.
 
     Raises:
         CalculusError, VerificationError: as for :func:`blocks`.

@@ -48,13 +48,13 @@ ChainStrategy = Strategy
 """A strategy of several stages."""
 
 MAX_COMBINATIONS = 300_000
-"""The most combinations of cuts; with more an error is raised."""
+"""If there are more combinations of cuts, an error is raised."""
 
 MAX_COMPARED = 3000
-"""The most combinations for which crossovers are computed."""
+"""If there are more combinations, no crossovers are computed."""
 
 MAX_STRATEGIES = 1000
-"""The number of strategies, the best ones, that are returned by default."""
+"""How many of the best strategies are returned by default."""
 
 
 def chain_strategies(
@@ -68,11 +68,11 @@ def chain_strategies(
 ) -> list[Strategy]:
     """Return the strategies for a chain of products, the best first.
 
-    Arguments as for :func:`shardcore.calculus.matmul_strategies`, and ``limit``, how many
-    strategies to return at most [:data:`MAX_STRATEGIES`].
+    Arguments are as for :func:`shardcore.calculus.matmul_strategies`; ``limit`` is the largest
+    number of strategies to return, by default :data:`MAX_STRATEGIES`.
 
     Raises:
-        CalculusError: a size or an element type is not known (``missing-size``), or there are too
+        CalculusError: a size or an element type is unknown (``missing-size``), or there are too
             many combinations (``invalid-option``).
     """
     planner = Planner.of(contractions, topology, options, search=search)
@@ -94,13 +94,13 @@ class _Priced(NamedTuple):
     serial: float
     peak_bytes: float
     kept_bytes: float
-    """Bytes of the right operand that a device stores."""
+    """Bytes of the stored right operand on a device."""
     steps: int
 
 
 @dataclass
 class Planner:
-    """Combines cuts of each product of a chain, for given sizes."""
+    """Combines the cuts of all products of a chain, for given sizes."""
 
     contractions: list[Contraction]
     topology: Topology
@@ -111,9 +111,9 @@ class Planner:
     _best_ways: dict[tuple[object, ...], tuple[Step, ...]] = field(default_factory=dict)
     _stages: dict[tuple[object, ...], _Priced] = field(default_factory=dict)
     _fixed: dict[tuple[object, ...], Stage] = field(default_factory=dict)
-    """Stages that are the same for all sizes."""
+    """Stages that do not depend on the sizes."""
     _choices: int = 1
-    """Number of cuts of the last stage."""
+    """The number of cuts of the last stage."""
 
     @staticmethod
     def of(
@@ -123,10 +123,10 @@ class Planner:
         *,
         search: bool,
     ) -> Planner:
-        """A planner for the sizes that the arrays have.
+        """A planner for the sizes of the arrays.
 
         Raises:
-            CalculusError: a size or an element type is not known (``missing-size``).
+            CalculusError: a size or an element type is unknown (``missing-size``).
         """
         pricing = Pricing(topology, options or TimeOptions(), dtypes_of(contractions))
         sizes = known_sizes(contractions)
@@ -137,19 +137,19 @@ class Planner:
         return replace(self, sizes=sizes, _best_ways={}, _stages={})
 
     def best(self, limit: float) -> list[Stage]:
-        """The best plan for a device that has ``limit`` bytes.
+        """The best plan for a device with ``limit`` bytes.
 
         Raises:
-            CalculusError: there are more than :data:`MAX_COMPARED` (``invalid-option``).
+            CalculusError: there are more than :data:`MAX_COMPARED` plans (``invalid-option``).
         """
         found = min(self.plans(MAX_COMPARED), key=lambda stages: self.quick_rank(stages, limit))
         return [each.stage for each in found]
 
     def plans(self, at_most: int = MAX_COMBINATIONS) -> Iterator[list[_Priced]]:
-        """Every combination of cuts of the products, and of the first operand where it is free.
+        """Every combination of cuts of the products, and of the first operand if that is free.
 
         Raises:
-            CalculusError: there are more than ``at_most`` (``invalid-option``).
+            CalculusError: there are more than ``at_most`` plans (``invalid-option``).
         """
         cuts = [
             [
@@ -175,7 +175,7 @@ class Planner:
                 yield self.stages(chosen, first, last)
 
     def ends(self) -> Iterator[tuple[Layout | None, Layout]]:
-        """The layouts of the first operand (``None``: that of its cut) and of the output."""
+        """The layouts of the first operand (``None``: as its cut) and of the output."""
         first, output = self.contractions[0].operands[0], self.contractions[-1].output
         if not self.search or first.axes:
             yield layout_of(first), layout_of(output)
@@ -208,7 +208,7 @@ class Planner:
         return found
 
     def stage(self, index: int, cut: Cut, first: Layout | None, target: Layout) -> Stage:
-        """Stage ``index`` with the cut ``cut``, whose output is then resharded to ``target``."""
+        """Stage ``index`` with the cut ``cut``; its output is then resharded to ``target``."""
         contraction = self.contractions[index]
         left, right = contraction.operands
         ready = layout_in(left, cut)
@@ -270,7 +270,7 @@ class Planner:
         return self._best_ways[key]
 
     def quick_rank(self, stages: Sequence[_Priced], limit: float) -> tuple[float, ...]:
-        """:attr:`Strategy.rank` without the stored bytes of inputs and output."""
+        """:attr:`Strategy.rank`, but without the stored bytes of inputs and output."""
         kept = sum(stage.kept_bytes for stage in stages)
         peak = max(stage.peak_bytes + kept - stage.kept_bytes for stage in stages)
         return (

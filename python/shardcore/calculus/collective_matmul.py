@@ -1,17 +1,17 @@
-"""A product and a collective as one loop over a ring of devices: a collective matmul.
+"""A collective matmul: a product and a collective as one loop over a ring of devices.
 
-While a block is sent to the next device of the ring, the device multiplies the one that it has:
+While a block is sent to the next device of the ring, the device multiplies the block that it has:
 
-* an AllGather of an operand: block ``r`` starts at device ``r`` and goes around. What it gives is
-  a part of the result, or a term of it if the gathered dim is summed over. Each device then adds
-  the terms in an order of its own, so that the devices of the ring have to hold different parts of
-  the result: copies would differ in their last bits;
-* a ReduceScatter, and an AllReduce as that and an AllGather: the sum of block ``b`` starts at
-  device ``b + 1`` and collects the terms of all devices on its way to device ``b``.
+* an AllGather of an operand: block ``r`` starts at device ``r`` and goes around. Each block gives a
+  part of the result, or, if the gathered dim is contracted, a term of it. Each device adds these
+  terms in another order, so the devices of the ring must hold different parts of the result:
+  replicas would differ in their last bits;
+* a ReduceScatter, or an AllReduce as a ReduceScatter and an AllGather: the sum of block ``b``
+  starts at device ``b + 1`` and collects the terms of all devices on its way to device ``b``.
 
-On a ring of N devices that is N - 1 hops, with the bytes of the collective. The loop stands in a
-``sdy.manual_computation``, of which the partitioner keeps the body; what else the strategy moves it
-adds around it.
+On a ring of N devices this takes N - 1 hops, with the bytes of the collective. The loop is in a
+``sdy.manual_computation``, whose body the partitioner keeps; it adds the other data movement of the
+strategy around it.
 
 Source: Wang et al., "Overlap Communication with Dependent Computation via Decomposition in Large
 Deep Learning Models", ASPLOS 2023.
@@ -36,22 +36,23 @@ Axes: TypeAlias = tuple[AxisRef, ...]
 
 @dataclass(frozen=True)
 class Loop:
-    """A collective that is a loop, and the shardings around it."""
+    """A collective that becomes a loop, and the shardings around it."""
 
     axes: Axes
     """The axes of the ring."""
     dim: str
     """The dim that is gathered or scattered."""
     gathered: int | None
-    """The operand that is gathered; ``None`` if the result is scattered."""
+    """The index of the gathered operand; ``None`` if the result is scattered."""
     layouts: tuple[Layout, Layout, Layout]
-    """Of the operands before the loop and of the result after it."""
+    """The layouts of the operands before the loop, and of the result after it."""
 
 
 def loop_of(stage: Stage, mesh: Mesh) -> Loop | None:
-    """Return the collective of ``stage`` that is a loop; ``None`` if none can be.
+    """Return the collective of ``stage`` that becomes a loop; ``None`` if none can.
 
-    A sum is one rather than an AllGather: it is what comes last. All blocks have to be equal.
+    A ReduceScatter is preferred to an AllGather, because it comes last. All blocks must have equal
+    sizes.
     """
     summed = summed_axes(stage.contraction, stage.cut)
     loops = _scatters(stage, mesh) if summed else _gathers(stage)
@@ -59,7 +60,7 @@ def loop_of(stage: Stage, mesh: Mesh) -> Loop | None:
 
 
 def looped(lines: Lines, stage: Stage, left: Tensor, right: Tensor, element: str) -> Tensor:
-    """Add the loop of ``stage`` to ``lines``, and return the product, sharded as after the loop."""
+    """Add the loop of ``stage`` to ``lines``; return the product, sharded as after the loop."""
     loop = loop_of(stage, lines.mesh)
     assert loop is not None
     contraction = stage.contraction
@@ -124,7 +125,7 @@ class _Ring:
         return multiplied(self.lines.constant(str(self.devices - 1)), block, whole)
 
     def scatter(self, operands: list[Tensor]) -> Tensor:
-        """Send sums on, and add the own term to each."""
+        """Send partial sums on, and add the device's own term to each."""
         size = self.shape[self._dim_of(2)]
 
         def term(hop: Tensor) -> Tensor:
@@ -142,7 +143,8 @@ class _Ring:
     def _loop(
         self, body: Callable[..., tuple[Tensor, ...]], *initial: Tensor
     ) -> tuple[Tensor, ...]:
-        """Add a loop of one hop less than there are devices, over ``initial``."""
+        """Add a loop with one iteration fewer than there are devices, with the values
+        ``initial``."""
         lines = self.lines
         first = (lines.constant("0"), *initial)
         last = lines.constant(str(self.devices - 1))
@@ -171,7 +173,7 @@ class _Ring:
         )
 
     def _place(self) -> Tensor:
-        """Add the number of this device in its ring."""
+        """Add the position of this device in its ring."""
         lines = self.lines
         numbers = [place for _, place in sorted(_places(lines.mesh, self.loop.axes).items())]
         table = lines.constant(str(numbers), (len(numbers),))
@@ -181,7 +183,7 @@ class _Ring:
         return lines.op(f"stablehlo.reshape {row.name} : ({row.type}) -> ", (), "i32")
 
     def _start(self, hop: Tensor, behind: int, size: int) -> Tensor:
-        """Add where the block starts that is ``hop + behind`` devices behind this one."""
+        """Add the start of the block that is ``hop + behind`` devices behind this one."""
         lines = self.lines
         ahead = lines.binary("add", self.place, self.count)
         back = lines.binary("add", hop, lines.constant(str(behind)))
@@ -195,7 +197,7 @@ class _Ring:
         return self.lines.slice(operand, self._dim_of(at), start, size)
 
     def _sent(self, block: Tensor) -> Tensor:
-        """Add what the device before this one sends."""
+        """Add the block received from the previous device."""
         pairs = _neighbours(self.lines.mesh, self.loop.axes)
         return self.lines.op(
             f'"stablehlo.collective_permute"({block.name}) <{{'
@@ -236,7 +238,7 @@ def _gathers(stage: Stage) -> list[Loop]:
 
 
 def _scatters(stage: Stage, mesh: Mesh) -> list[Loop]:
-    """The result, scattered along the dim that the strategy says, or along any."""
+    """Loops that scatter the result, along the dim that the strategy names, or along any dim."""
     output = stage.contraction.output
     left, right, cut = stage.cut_layouts
     summed = summed_axes(stage.contraction, stage.cut)
@@ -250,7 +252,7 @@ def _scatters(stage: Stage, mesh: Mesh) -> list[Loop]:
 
 
 def _is_even(stage: Stage, loop: Loop, mesh: Mesh) -> bool:
-    """Whether all blocks before and after the loop, and while devices multiply, are equal."""
+    """Whether all blocks have equal sizes, before, during and after the loop."""
     arrays = (*stage.contraction.operands, stage.contraction.output)
     return all(
         size % group_size(mesh, axes) == 0
@@ -265,14 +267,14 @@ def _local_shape(mesh: Mesh, shape: tuple[int, ...], layout: Layout) -> tuple[in
 
 
 def _places(mesh: Mesh, axes: Axes) -> dict[int, int]:
-    """The number of each device in its ring."""
+    """The position of each device in its ring."""
     size = group_size(mesh, axes)
     slices = TensorSharding(mesh, [list(axes)]).device_slices((size,))
     return {device: part[0].start for device, part in slices.items()}
 
 
 def _neighbours(mesh: Mesh, axes: Axes) -> list[list[int]]:
-    """Each device and the next one of its ring."""
+    """Pairs of each device and the next one in its ring."""
     rings: dict[tuple[int, ...], dict[int, int]] = {}
     places = _places(mesh, axes)
     for device, point in coordinates(mesh).items():

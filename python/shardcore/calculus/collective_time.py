@@ -16,7 +16,7 @@ across M nodes            ``V / W_node``; AllToAll ``V * (M - 1) / (M**2 * W_nod
 across M slices           that in a slice of n of its chips, and ``V * (M - 1) / (M * n * W_dcn)``
 =======================  ==================================================================
 
-Cases that the book does not define:
+The source does not define these cases:
 
 1. Several axes, some of them lines: all links of a chip together receive ``(N - 1) / N * V``, at
    W for a line and 2 W for a ring. For one line, or rings alone, this is the table above.
@@ -63,7 +63,7 @@ __all__ = [
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """The time of one collective, with the figures it follows from, in seconds and bytes."""
+    """The time of one collective, with its inputs, in seconds and bytes."""
 
     collective: Collective
     bytes: int
@@ -74,25 +74,25 @@ class Estimate:
     """Bytes that the busiest link carries in one direction."""
     rates: Rates
     threshold_message_bytes: float
-    """Bytes of a message that takes as long over a link as the latency of a hop."""
+    """The bytes of a message whose transfer over a link takes as long as the latency of a hop."""
     notes: tuple[str, ...] = ()
     reached: float = 1.0
-    """The share of the bandwidth that messages of this size reach, by the chip's figures; more than
-    1 where the switch of a node adds up what this formula has devices add up."""
+    """The share of the bandwidth for messages of this size, from the chip's figures; more than 1 if
+    the switch of a node does reductions that the formula assigns to devices."""
     waiting_seconds: float = 0.0
-    """What it takes besides, however short messages are."""
+    """The part of the time that does not depend on the size of messages, in seconds."""
 
     def __repr__(self) -> str:
         return f"<Estimate {self.collective}: {self.formula}, {self.bound}>"
 
     @property
     def bandwidth_seconds(self) -> float:
-        """Seconds that the busiest link needs for its bytes."""
+        """Seconds in which the busiest link transfers its bytes."""
         return self.bytes * self.rates.seconds_per_byte
 
     @property
     def latency_seconds(self) -> float:
-        """Seconds of all hops for messages of any size."""
+        """Seconds of all hops, whatever the size of the messages."""
         return self.rates.latency_seconds
 
     @property
@@ -102,7 +102,7 @@ class Estimate:
 
     @property
     def achieved_seconds(self) -> float:
-        """The time at the bandwidth that messages of this size reach, besides latencies."""
+        """Seconds at the bandwidth that messages of this size reach, plus the waiting time."""
         return self.bandwidth_seconds / self.reached + self.waiting_seconds
 
     @property
@@ -112,7 +112,7 @@ class Estimate:
 
     @property
     def threshold_bytes(self) -> float:
-        """The V at which the bound changes; 0 without latency, infinite without bytes."""
+        """The V at which the bound changes; 0 without latency, infinite if nothing is sent."""
         if self.rates.latency_seconds == 0:
             return 0.0
         if self.rates.seconds_per_byte == 0:
@@ -121,7 +121,7 @@ class Estimate:
 
     @property
     def formula(self) -> str:
-        """The formula of :attr:`seconds`, with all numbers filled in."""
+        """The formula of :attr:`seconds`, with numbers filled in."""
         if not self.rates.formula:
             return "0: no communication"
         bandwidth = self.rates.formula.replace("{V}", str(self.bytes))
@@ -168,8 +168,8 @@ def estimate(
     """Return the time of ``collective`` on the mesh and hardware of ``topology``.
 
     Raises:
-        CalculusError: sizes or the element type are not known (``missing-size``).
-        VerificationError: the mesh has no such axis (``unknown-axis``).
+        CalculusError: sizes or the element type are unknown (``missing-size``).
+        VerificationError: the mesh lacks an axis (``unknown-axis``).
     """
     expect(collective, Collective)
     expect(topology, Topology)
@@ -194,8 +194,9 @@ def estimate(
 
 
 def reached_share(topology: Topology, rates: Rates, num_bytes: int, sent: int) -> float:
-    """Return the share of the bandwidth that a collective reaches for V = ``num_bytes``, of which a
-    device sends ``sent``.
+    """Return the share of the bandwidth that a collective of V = ``num_bytes`` reaches.
+
+    ``sent`` is the number of bytes that a device sends.
     """
     moving = rates.moving_seconds(num_bytes, sent, topology.hardware.achieved)
     return num_bytes * rates.seconds_per_byte / moving if moving else 1.0
@@ -215,7 +216,7 @@ def wire_bytes(op: str, num_bytes: int, devices: int, *, shift: int = 1) -> int:
 
 
 def _shared_nodes(collective: Collective, topology: Topology, options: TimeOptions) -> list[str]:
-    """Notes on groups that share the bandwidth of a node, which the book's formula ignores."""
+    """Notes on groups that share the bandwidth of a node, which the source's formula ignores."""
     if topology.hardware.is_torus or options.exact or collective.op == "slice":
         return []
     nodes, inside = topology.nodes_of(collective.axes)
@@ -226,7 +227,7 @@ def _shared_nodes(collective: Collective, topology: Topology, options: TimeOptio
 
 
 def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
-    """V: the bytes of the array on a device once the axes of the op are gathered."""
+    """V: the bytes of the array on a device after the axes of the op are gathered."""
     array: NamedArray = collective.gathered or collective.array
     return array.bytes_per_device(mesh)
 
@@ -234,7 +235,7 @@ def gathered_bytes(collective: Collective, mesh: Mesh) -> int:
 def rates_of(
     op: str, axes: tuple[AxisRef, ...], topology: Topology, options: TimeOptions, *, shift: int = 1
 ) -> Rates:
-    """Return the rates that, with the bytes, determine the time of ``op`` along ``axes``."""
+    """Return the rates from which, with the bytes, the time of ``op`` along ``axes`` follows."""
     devices = group_size(topology.mesh, axes)
     if op == "slice" or devices == 1 or (op == "permute" and shift % devices == 0):
         wraps = all(part.wraps_around for part in topology.along(axes))
@@ -277,7 +278,7 @@ def _torus(
         formula = f"{{V}} B{fraction} / {width:.4g} B/s"
     times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
-    # Each direction of a ring carries half of the bytes; the links of all axes share them.
+    # Each direction of a ring carries half of the bytes, split over the links of all axes.
     link_share = times * share * one_way
     latency = times * hop * hops
     return Rates(
@@ -301,9 +302,9 @@ def _across_slices(
     topology: Topology,
     options: TimeOptions,
 ) -> Rates:
-    """A collective among chips of several slices: within each, and between them on the network.
+    """A collective among chips of several slices: inside each slice, and between them.
 
-    Each chip of a group sends its own part of what leaves the slice.
+    Each chip of a group sends its own part of the data that leaves the slice.
     """
     slices, inside = group
     out = topology.hardware.dcn_bytes_per_second * options.efficiency
@@ -346,7 +347,7 @@ def _across_slices(
 def _all_to_all(
     parts: list[PhysicalAxis], devices: int, one_way: float, options: TimeOptions
 ) -> tuple[float, str]:
-    """Seconds per byte of the slowest axis, whose bisection half of all bytes have to cross."""
+    """Seconds per byte of the slowest axis: half of all bytes cross its bisection."""
     worst, formula = 0.0, ""
     for part in parts:
         size = part.size
@@ -370,7 +371,8 @@ def _all_to_all(
 def _permute(
     parts: list[PhysicalAxis], devices: int, one_way: float, hop: float, shift: int
 ) -> Rates:
-    """A shift by ``k`` of N devices: links carry k blocks; wrapping on a line takes N - 1 hops."""
+    """A shift by ``k`` of N devices: each link carries k blocks; wrapping on a line takes N - 1
+    hops."""
     is_ring = all(part.wraps_around for part in parts)
     # Along a sub-axis neighbours are `stride` chips apart.
     stride = max((part.stride for part in parts), default=1)

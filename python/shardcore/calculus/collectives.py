@@ -1,4 +1,4 @@
-"""What a collective does to a sharding, its transpose, and the dims that it may scatter.
+"""The effect of a collective on a sharding, its transpose, and the dims that it may scatter.
 
 =================  ==============================  =============================================
 ``all_gather``     ``A[I_X, J] -> A[I, J]``        every device gets the blocks of all
@@ -43,7 +43,7 @@ def op_name(text: str) -> str:
 
     Raises:
         CalculusError: there is no such collective (``invalid-collective``).
-        TypeError: ``text`` is no text.
+        TypeError: ``text`` is no string.
     """
     expect(text, str)
     plain = text.replace("-", "").replace("_", "").lower()
@@ -79,12 +79,12 @@ class Collective:
     """The mesh axes along which devices communicate."""
     result: NamedArray
     dim: int | None = None
-    """The dim that gets the axes, for ops that shard one."""
+    """The dim that gets the axes, for ops that shard a dim."""
     shift: int = 1
     """The distance, in devices, over which ``permute`` sends a block."""
     notes: tuple[str, ...] = ()
     gathered: NamedArray | None = None
-    """The array once the axes are gathered, for ops that gather or move axes."""
+    """The array after the axes are gathered, for ops that gather or move axes."""
 
     def __post_init__(self) -> None:
         expect(self.op, str)
@@ -105,20 +105,20 @@ class Collective:
         """Apply ``op`` along ``axes`` to ``array``.
 
         Args:
-            op: a name that :func:`op_name` knows.
+            op: a collective's name, as :func:`op_name` accepts it.
             array: the operand, or its text.
             axes: mesh axes, major to minor, or one; also sub-axes such as ``X:(2)2``, with
                 ``mesh``.
-            dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` shard. Without it the
-                first that the devices divide evenly (which takes ``mesh`` and sizes), else the
+            dim: the dim that ``reduce_scatter``, ``all_to_all`` and ``slice`` shard. By default the
+                first dim that the devices divide evenly (which needs ``mesh`` and sizes), else the
                 first that can be sharded.
-            mesh: the mesh, to check axes and to choose the dim.
+            mesh: the mesh, to check the axes and to choose the dim.
             shift: for ``permute``, the distance in devices.
 
         Raises:
             CalculusError: the op cannot be applied to this array (``invalid-collective``).
-            ParseError, VerificationError: as for :meth:`NamedArray.parse`; the mesh has no such
-                axis (``unknown-axis``).
+            ParseError, VerificationError: as for :meth:`NamedArray.parse`; the mesh lacks an axis
+                (``unknown-axis``).
         """
         name = op_name(op)
         expect(array, NamedArray, str)
@@ -154,7 +154,7 @@ class Collective:
 
     @property
     def transpose(self) -> str:
-        """The transpose of this op, which the backward pass applies to derivatives.
+        """The transpose of this op, which the backward pass applies to cotangents.
 
         AllGather and ReduceScatter are each other's transposes, AllReduce, AllToAll and permutes
         their own; the transpose of a slice is an AllGather.
@@ -166,9 +166,9 @@ class Collective:
         }.get(self.op, self.op)
 
     def transposed(self) -> Collective:
-        """Return the collective of the backward pass, on the derivative of the result.
+        """Return the collective of the backward pass, applied to the cotangent of the result.
 
-        The result of an AllGather is replicated along the axes; its derivative, the operand of the
+        The result of an AllGather is replicated along the axes; its cotangent, the operand of the
         transpose, is unreduced along them, and vice versa.
         """
         result = self.result
@@ -206,7 +206,7 @@ class Collective:
 
 
 def book_name(op: str) -> str:
-    """Return the name of a collective as the book writes it, ``AllGather``."""
+    """Return the name of a collective in the book's style, ``AllGather``."""
     return _SPOKEN[op]
 
 
@@ -234,7 +234,8 @@ def deferred(
     dim: str | int | None = None,
     mesh: Mesh | None = None,
 ) -> tuple[Collective, Collective]:
-    """Return an AllReduce as a ReduceScatter and an AllGather, which may be deferred or omitted.
+    """Return an AllReduce as a ReduceScatter and an AllGather; the latter may be deferred or
+    omitted.
 
     Raises:
         CalculusError, VerificationError: as for :meth:`Collective.of`.
@@ -268,7 +269,7 @@ def _all_gather(
 def _summed(
     op: str, array: NamedArray, axes: tuple[AxisRef, ...]
 ) -> tuple[NamedArray, tuple[str, ...]]:
-    """``array`` unreduced along ``axes``, and a note if it was not."""
+    """``array`` unreduced along ``axes``, and a note if it was not unreduced before."""
     for axis in axes:
         if axis in array.axes:
             name = axis_text(axis)

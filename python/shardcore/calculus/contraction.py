@@ -1,7 +1,7 @@
 """Products of sharded arrays, ``A[I, J_X] * B[J, K] -> C[I, K]``, and their cases.
 
-A dim is *contracting* if the output does not have it, *batch* if both operands and the output have
-it, and *free* otherwise. The four cases:
+A dim is *contracting* if the output lacks it, *batch* if both operands and the output have it, and
+*free* otherwise. The four cases:
 
 1. no contracting dim is sharded: every device multiplies its shards;
 2. a contracting dim is sharded in one operand only, or differently in both: one operand is
@@ -37,7 +37,7 @@ CASES = {
     3: "both operands are cut alike along a contracting dim: terms have to be summed",
     4: "both operands are cut by the same axis along different dims: one has to be gathered",
 }
-"""The cases in words."""
+"""The cases, as text."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,12 +53,12 @@ class Contraction:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """Every dim, in the order in which they appear."""
+        """All dims, in order of appearance."""
         return tuple(dict.fromkeys(name for array in self.operands for name in names(array)))
 
     @cached_property
     def contracting(self) -> tuple[str, ...]:
-        """The dims that are summed over."""
+        """The contracting dims."""
         kept = names(self.output)
         return tuple(dim for dim in self.dims if dim not in kept)
 
@@ -93,7 +93,7 @@ def cuts(array: NamedArray) -> dict[str, tuple[AxisRef, ...]]:
 
 
 def clashes(left: NamedArray, right: NamedArray) -> bool:
-    """Whether one axis shards two different dims of the operands, neither of them contracting."""
+    """Whether one axis shards two different non-contracting dims of the operands."""
     theirs = cuts(right)
     return any(
         set(axes) & set(other)
@@ -113,13 +113,13 @@ def parse_product(
     """Parse ``A[I, J_X] * B[J, K] -> C[I, K]``: the operands, two or more, and the output.
 
     ``·``, ``@`` and ``*_J`` are accepted for ``*``. ``C[I, K] {U_X}`` leaves the terms along ``X``
-    unsummed, one on each device. Without ``->`` the output has the dims that
-    only one operand has, sharded as there where that is possible.
+    unreduced, one on each device. Without ``->``, the output has the dims that only one operand
+    has, sharded as in that operand if possible.
 
     Raises:
-        ParseError: it is no product (``notation``).
-        CalculusError: dims have no names, are repeated, or have several sizes; the output has dims
-            that no operand has, or is unreduced along an axis that cuts no contracting dim
+        ParseError: ``text`` is no product (``notation``).
+        CalculusError: dims are unnamed, repeated, or have several sizes; the output has dims that
+            no operand has, or is unreduced along an axis that shards no contracting dim
             (``contraction``, ``size-mismatch``).
         VerificationError: as for :meth:`NamedArray.parse`.
     """
@@ -162,9 +162,9 @@ def parse_product(
 def pairwise(operands: list[NamedArray], output: NamedArray) -> list[Contraction]:
     """Split a product into products of two, from the left; intermediate arrays are named ``A·B``.
 
-    A dim is contracted where it is the last of the left operand and the first of the right one, or
-    where neither a later operand nor the output has it: in ``In[B, D] * W_in[D, F] * W_out[F, D]``
-    the first product contracts ``D``, and the ``D`` of the output is that of ``W_out``.
+    A dim is contracted if it is the last of the left operand and the first of the right one, or if
+    neither a later operand nor the output has it: in ``In[B, D] * W_in[D, F] * W_out[F, D]`` the
+    first product contracts ``D``, and the ``D`` of the output is that of ``W_out``.
     """
     expect(output, NamedArray)
     operands = [*expect_all(operands, NamedArray, "operands")]
@@ -230,7 +230,7 @@ def _sizes(arrays: list[NamedArray], sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _named(arrays: list[NamedArray]) -> list[NamedArray]:
-    """Return the arrays with names ``A``, ``B``, ... where there is none, or where one repeats."""
+    """Return the arrays with names ``A``, ``B``, ... where one has no name or a repeated one."""
     taken: set[str] = set()
     found = []
     for array in arrays:

@@ -1,6 +1,6 @@
 """The sizes at which the best strategy changes, and at which a strategy changes its bound.
 
-One dim is varied while the others stay. Sizes are real numbers here, so that the rounding of blocks
+One dim varies while the others are fixed. Sizes are real numbers here, so that rounding of blocks
 does not shift the crossovers.
 """
 
@@ -27,11 +27,11 @@ from shardcore.calculus.topology import Topology
 from shardcore.expected import expect
 
 MAX_SIZE = 2.0**24
-"""Sizes are tried from 1 to this, in steps of a factor of 2."""
+"""Sizes from 1 to this are tried, in steps of a factor of 2."""
 
 _PRECISION = 1e-9
 _ROUNDS = 6
-"""How many times strategies are searched for next to the crossovers found so far."""
+"""How many times further strategies are searched next to the crossovers found so far."""
 
 
 class Crossover(NamedTuple):
@@ -58,15 +58,14 @@ def crossovers(
     search: bool = False,
     plans: Sequence[Stage] | None = None,
 ) -> list[Crossover]:
-    """Return the sizes at which the best strategy changes, each dim varied by itself.
+    """Return the sizes at which the best strategy changes, as each dim varies on its own.
 
-    Strategies that take equally long, overlapped and serially, count as one. Compared are
-    ``plans``, or the strategies that are the best at one of the sizes that are tried: powers of 2
-    (of 4 for chains, of 16 where the shardings of inputs are searched for), and sizes next to the
-    crossovers found with these.
+    Strategies with equal times, overlapped and serial, count as one. The compared strategies are
+    ``plans``, or those that are best at one of the tried sizes: powers of 2 (of 4 for chains, of 16
+    if the shardings of inputs are searched), and sizes next to the crossovers found with these.
 
     Raises:
-        CalculusError: a size or an element type is not known (``missing-size``).
+        CalculusError: a size or an element type is unknown (``missing-size``).
     """
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of([contraction]))
     limit = topology.hardware.hbm_bytes if memory_limit is None else memory_limit
@@ -92,7 +91,7 @@ def chain_crossovers(
     """Return the crossovers between strategies for a chain of products.
 
     Raises:
-        CalculusError: a size or an element type is not known (``missing-size``), or there are too
+        CalculusError: a size or an element type is unknown (``missing-size``), or there are too
             many combinations (``invalid-option``).
     """
     contractions = list(items(contractions, "contractions"))
@@ -113,7 +112,7 @@ def _found_changes(
     limit: float,
     factor: float,
 ) -> list[Crossover]:
-    """The sizes at which the result of ``best`` changes; sizes are tried in steps of ``factor``."""
+    """The sizes at which the result of ``best`` changes; tried sizes grow by ``factor``."""
     found: dict[object, list[Stage]] = {}
 
     def add(at: Mapping[str, float]) -> None:
@@ -132,7 +131,7 @@ def _found_changes(
         count = len(found)
         changes = _best_changes(list(found.values()), pricing, sizes, limit)
         for dim, size, *_ in changes:
-            # A strategy that is the best between two tried sizes is the best next to a crossover.
+            # A strategy that is best only between two tried sizes is also best next to a crossover.
             for near in (size * 0.99, size * 1.01):
                 if (dim, near) not in seen:
                     seen.add((dim, near))
@@ -145,7 +144,7 @@ def _found_changes(
 def _figures(
     plan: Sequence[Stage], pricing: Pricing, at: Mapping[str, float], limit: float
 ) -> tuple[float, ...]:
-    """The figures by which plans are compared, for sizes ``at``."""
+    """The figures by which plans are compared, at sizes ``at``."""
     total = serial = 0.0
     is_unfit, steps = False, 0
     for number, stage in enumerate(plan):
@@ -166,7 +165,7 @@ def _best_changes(
     def best(dim: str) -> Callable[[float], str]:
         def at(size: float) -> str:
             point: dict[str, float] = {**sizes, dim: size}
-            # The first of equals, at all sizes the same.
+            # Of equal plans the first, the same one at all sizes.
             ranks = (_figures(plan, pricing, point, limit) for plan in plans)
             return names[min(enumerate(ranks), key=lambda each: each[1])[0]]
 
@@ -178,7 +177,7 @@ def _best_changes(
 def bound_changes(
     strategy: Strategy, topology: Topology, options: TimeOptions | None = None
 ) -> list[Crossover]:
-    """Return the sizes at which communication and computation of ``strategy`` take equally long."""
+    """Return the sizes at which communication and computation of ``strategy`` take equal time."""
     expect(strategy, Strategy)
     contractions = [stage.contraction for stage in strategy.stages]
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of(contractions))
@@ -203,7 +202,7 @@ def _changes(label: Callable[[float], str]) -> Iterator[tuple[float, str, str]]:
         high = low * 2
         end = label(high)
         start = low
-        # Several changes may lie between two sizes that are tried.
+        # There may be several changes between two tried sizes.
         for _ in range(4):
             if below == end:
                 break

@@ -1,4 +1,4 @@
-"""Element types by the names that the book, NumPy, JAX and MLIR give them, and their sizes."""
+"""Element types under their names in the source, NumPy, JAX and MLIR, and their sizes."""
 
 from __future__ import annotations
 

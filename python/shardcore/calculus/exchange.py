@@ -1,4 +1,4 @@
-"""Collectives on numbers: what every device holds before and after one, and its matrix.
+"""Collectives on arrays: what every device holds before and after, and the collective's matrix.
 
 :func:`perform` does one collective on the blocks of all devices; :func:`matrix_of` is a collective
 as a matrix on these blocks, one after the other. With ``u = (1, ..., 1)`` of length p and the
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_ELEMENTS = 1 << 26
-"""The most elements of a matrix that is made."""
+"""The size limit of a matrix, in elements."""
 
 Blocks = dict[int, Any]
 """The block of each device, by device id."""
 
 MAX_ELEMENTS = 4096
-"""The most elements of the blocks of a collective that is made a matrix."""
+"""The size limit of the blocks of a collective whose matrix is made, in elements."""
 
 
 def perform(collective: Collective, blocks: Mapping[int, Any], mesh: Mesh) -> Blocks:
-    """Return what each device holds after ``collective``, where it held ``blocks`` before.
+    """Return what each device holds after ``collective``; before, it held its entry of ``blocks``.
 
     Raises:
-        CalculusError: sizes are not known (``missing-size``), or ``blocks`` is not one block for
-            each device (``size-mismatch``).
+        CalculusError: sizes are unknown (``missing-size``), or ``blocks`` does not have one block
+            for each device (``size-mismatch``).
     """
     expect(collective, Collective)
     expect(mesh, Mesh)
@@ -68,13 +68,13 @@ def perform(collective: Collective, blocks: Mapping[int, Any], mesh: Mesh) -> Bl
 
 
 def matrix_of(collective: Collective, mesh: Mesh) -> np.ndarray[Any, Any]:
-    """Return ``collective`` as a matrix from the blocks of all devices, one after the other in the
-    order of device ids, to those after it.
+    """Return ``collective`` as a matrix. It maps the blocks of all devices, concatenated in the
+    order of device ids, to the blocks after the collective.
 
     The matrix of :meth:`Collective.transposed` is its transpose.
 
     Raises:
-        CalculusError: sizes are not known (``missing-size``), or the blocks have more than 4096
+        CalculusError: sizes are unknown (``missing-size``), or the blocks have more than 4096
             elements in all (``invalid-option``).
     """
     import numpy as np
@@ -104,7 +104,7 @@ def matrix_of(collective: Collective, mesh: Mesh) -> np.ndarray[Any, Any]:
 
 
 def broadcast_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
-    """Return the matrix that copies a vector of ``n`` elements to ``p`` devices: pn x n.
+    """Return the matrix that copies a vector of ``n`` elements to ``p`` devices, of shape (pn, n).
 
     Raises:
         ValueError: it has more than 2^26 elements.
@@ -119,7 +119,7 @@ def broadcast_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
 
 
 def reduce_matrix(n: int, p: int) -> np.ndarray[Any, Any]:
-    """Return the matrix that adds vectors of ``n`` elements on ``p`` devices: n x pn."""
+    """Return the matrix that adds vectors of ``n`` elements on ``p`` devices, of shape (n, pn)."""
     matrix: np.ndarray[Any, Any] = broadcast_matrix(n, p).T
     return matrix
 
@@ -140,16 +140,16 @@ def moved(
     summed: Sequence[AxisRef],
     kept: Sequence[AxisRef] = (),
 ) -> Blocks:
-    """Return the blocks of ``after``, made of those of ``before`` on other devices.
+    """Return the blocks under the sharding ``after``, made of the blocks under ``before``.
 
     Args:
         blocks: the block of each device.
         mesh: the mesh.
         shape: the shape of the array.
-        before: the axes that cut each dim of ``blocks``.
-        after: the axes that cut each dim of the result.
-        summed: axes along which ``blocks`` are terms of a sum, which is formed.
-        kept: axes along which they are terms of a sum that stay apart.
+        before: the axes that shard each dim of ``blocks``.
+        after: the axes that shard each dim of the result.
+        summed: axes along which ``blocks`` are terms of a sum that is computed.
+        kept: axes along which they are terms of a sum that stays unreduced.
     """
     import numpy as np
 
@@ -201,7 +201,7 @@ def _along(axes: Sequence[AxisRef], mesh: Mesh, place: tuple[int, ...]) -> tuple
 
 
 def _add(block: Any, target: tuple[slice, ...], source: Any, from_: tuple[slice, ...]) -> None:
-    """Add to ``block``, the elements ``target``, those of ``source``, the elements ``from_``."""
+    """Add the elements ``from_`` of ``source`` to the elements ``target`` of ``block``."""
     starts = [max(a.start, b.start) for a, b in zip(target, from_, strict=True)]
     stops = [min(a.stop, b.stop) for a, b in zip(target, from_, strict=True)]
     if all(start < stop for start, stop in zip(starts, stops, strict=True)):
@@ -214,7 +214,7 @@ def _add(block: Any, target: tuple[slice, ...], source: Any, from_: tuple[slice,
 
 
 def _shifted(collective: Collective, blocks: Mapping[int, Any], mesh: Mesh) -> Blocks:
-    """Each block on the device ``shift`` further along the axes, the last of which is minor."""
+    """Each block moved to the device ``shift`` further along the axes; the last axis is minor."""
     names_ = [axis.name for axis in collective.axes]
     order = [mesh.axis_names.index(name) for name in names_]
     sizes = [mesh.axes[at].size for at in order]

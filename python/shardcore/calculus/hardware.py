@@ -1,8 +1,8 @@
-"""Figures of accelerators: FLOP/s, memory, links. The data is ``hardware.toml``, with sources.
+"""Figures of accelerators: FLOP/s, memory, links. The data are in ``hardware.toml``, with sources.
 
-Users override figures and add chips by a TOML file of the same form: a table whose name is known
-changes the figures that it mentions, another table is a new chip, and ``base = "h100"`` in it
-starts from a known one.
+Users override figures and add chips with a TOML file of the same form: a table with a known name
+changes the figures that it has, another table is a new chip, and ``base = "h100"`` in it starts
+from a known chip.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _REQUIRED = {
 _SHORT_MESSAGES = frozenset(("message_bytes", "message_shares", "chunk_bytes"))
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""The range of a chip's figures, within which times do not overflow."""
+"""The range of a chip's figures; within it, times do not overflow."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,9 +63,9 @@ class Hardware:
     kind: str
     """``"torus"``: links to neighbours. ``"switched"``: nodes of chips on a switch."""
     flops: Mapping[str, float]
-    """FLOP/s by element type; a multiply-add counts twice."""
+    """FLOP/s by element type; a multiply-add counts as two."""
     link_bytes_per_second: float
-    """In one direction, over one link of a torus, or from a chip into the switch of its node."""
+    """In one direction: over one link of a torus, or from a chip into the switch of its node."""
     hbm_bytes: float = float("inf")
     hbm_bytes_per_second: float = float("inf")
     hop_seconds: float = 0.0
@@ -79,27 +79,27 @@ class Hardware:
     node_size: int = 1
     """Chips on one switch."""
     node_bytes_per_second: float = 0.0
-    """In one direction, out of a node."""
+    """In one direction, out of a node, for all its chips."""
     switch_reduces: bool = False
-    """Whether the switch of a node adds up what chips send, as NVLink SHARP does."""
+    """Whether the switch of a node does reductions, as with NVLink SHARP."""
     dcn_bytes_per_second: float = float("inf")
     """In one direction, from a chip of a torus out of its slice."""
     host_bytes_per_second: float | None = None
-    """In one direction, between a chip and its host; ``None`` where it is not known."""
+    """In one direction, between a chip and its host; ``None`` if unknown."""
     combine_bytes: float = 0.0
-    """How large a message compilers combine collectives of one kind to; 0 if they do not."""
+    """The size up to which compilers combine collectives of one kind; 0 if they do not."""
     cache_bytes: float = 0.0
     """The memory between a chip's units and its HBM: the L2 cache of a GPU, the VMEM of a TPU."""
     cache_bytes_per_second: float = float("inf")
     compiler: str | None = None
-    """The compiler of its programs, as ``compiler`` of :func:`shardcore.cost`; ``None``: XLA's for
-    TPUs where it is a torus, else that for GPUs."""
+    """The compiler of its programs, as ``compiler`` of :func:`shardcore.cost`; ``None`` for XLA's
+    TPU compiler on a torus, else XLA's GPU compiler."""
     achieved: Achieved = field(default_factory=Achieved)
-    """What programs achieve of these figures."""
+    """The shares of these figures that programs achieve."""
     measured: Mapping[str, Measured] = field(default_factory=lambda: MappingProxyType({}))
-    """How far measured steps were from the estimates of them, by kind."""
+    """The errors of estimates against measured steps, by kind."""
     source: Mapping[str, str] = field(default_factory=dict)
-    """The source of each figure; ``"default"`` is that of all others."""
+    """The source of each figure; ``"default"`` is the source of those without an entry."""
 
     def __hash__(self) -> int:
         return hash((self.name, self.kind, self.link_bytes_per_second, self.hbm_bytes))
@@ -128,7 +128,7 @@ class Hardware:
         return size in self.wraparound_sizes
 
     def flops_per_second(self, dtype: str) -> float:
-        """Return FLOP/s for elements of type ``dtype``; those of bf16 where it has no own figure.
+        """Return FLOP/s for elements of type ``dtype``; that of bf16 if the type has no figure.
 
         Raises:
             CalculusError: there is no such type (``unknown-dtype``).
@@ -148,7 +148,7 @@ def _made(figures: dict[str, Any]) -> Hardware:
 
 
 def hardware_names(extra: str | Path | None = None) -> list[str]:
-    """Return the names of all chips, those in the file ``extra`` included.
+    """Return the names of all chips, including those in the file ``extra``.
 
     Raises:
         CalculusError: as for :func:`hardware`.
@@ -157,7 +157,7 @@ def hardware_names(extra: str | Path | None = None) -> list[str]:
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
-    """The chips that ``name`` is a part of, or that are a part of it, and all that there are."""
+    """The chips whose names contain ``name`` or are contained in it; else all chips."""
     asked = _plain(name)
     close = [each for each in known if asked in _plain(each) or _plain(each) in asked]
     meant = f"did you mean {' or '.join(close)}? " if asked and close else ""
@@ -169,13 +169,13 @@ def _plain(name: str) -> str:
 
 
 def hardware(name: str, extra: str | Path | None = None) -> Hardware:
-    """Return the chip ``name``, with the figures of the TOML file ``extra`` where it has some.
+    """Return the chip ``name``; figures in the TOML file ``extra`` have precedence.
 
     Raises:
-        CalculusError: there is no such chip (``unknown-hardware``), or the file is no TOML or does
-            not have the figures it should (``hardware-file``).
+        CalculusError: there is no such chip (``unknown-hardware``), or the file is no TOML or has
+            wrong figures (``hardware-file``).
         OSError: the file cannot be read.
-        TypeError: ``name`` is no text.
+        TypeError: ``name`` is no string.
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a chip, not {type(name).__name__}")
@@ -195,7 +195,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
 
 @dataclass(frozen=True)
 class _File:
-    """A TOML file of the user, with the places of mistakes in it."""
+    """A TOML file of the user, which can give the position of a mistake."""
 
     name: str
     text: str
@@ -208,7 +208,7 @@ class _File:
     def mistake(
         self, message: str, hint: str, table: str = "", key: str | None = None
     ) -> CalculusError:
-        """A mistake in ``key`` of ``table``, or in all of the table."""
+        """The error for a mistake in ``key`` of ``table``, or in the whole table."""
         span = (0, 1)
         head = re.search(
             rf"^[ \t]*\[\s*[\"']?{re.escape(table)}[\"']?[\].]", self.text, re.MULTILINE
@@ -239,7 +239,7 @@ class _File:
         """The tables of the file."""
         try:
             tables: dict[str, Any] = tomllib.loads(self.text)
-        # Not only TOMLDecodeError: numbers may have too many digits, arrays be nested too deeply.
+        # Not only TOMLDecodeError: numbers may have too many digits, arrays too many levels.
         except (ValueError, RecursionError) as error:
             found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
             start = len(self.text)
@@ -276,14 +276,14 @@ def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
             raise file.mistake(message, choices(str(base), tables), name, "base")
         start = tables.get(base, {})
         if base != name:
-            # Nobody measured another chip.
+            # Measurements of the base do not hold for another chip.
             start = {key: value for key, value in start.items() if key != "measured"}
         tables[name] = _merged(start, table, file.name)
     return tables
 
 
 def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[str, Any]:
-    """``base`` with the figures of ``table``, whose source is the file unless it says otherwise."""
+    """``base`` with the figures of ``table``; their source is the file unless it names another."""
     source = {**base.get("source", {}), **{key: filename for key in table if key != "source"}}
     source.update(table.get("source", {}))
     merged = {**base, **table, "source": source}
@@ -319,7 +319,7 @@ def _shipped_chip(name: str) -> Hardware:
 
 
 def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
-    # The tables that are shipped are right; a test reads all of them.
+    # The tables in the package are valid; a test reads all of them.
     where = file or _File("hardware.toml", "")
 
     def wrong(message: str, hint: str, key: str | None = None) -> CalculusError:

@@ -18,7 +18,7 @@ _TABLES = ("achieved", "measured", "source")
 
 
 def quoted(text: str) -> str:
-    """``text`` as a string of TOML, which is as one of JSON, but for one character."""
+    """``text`` as a TOML string, which differs from a JSON string in one character only."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -28,7 +28,7 @@ def key(name: str) -> str:
 
 
 def hardware_text(chip: Hardware) -> str:
-    """Return all figures of ``chip`` that are not those that chips have by default."""
+    """Return all figures of ``chip`` that differ from the defaults."""
     name = key(chip.name)
     lines = [f"[{name}]", *_lines(chip, {"name", *_TABLES})]
     lines += ["", f"[{name}.achieved]", *_lines(chip.achieved, set())]
@@ -41,7 +41,7 @@ def hardware_text(chip: Hardware) -> str:
 
 
 def _lines(record: Any, without: set[str]) -> Iterator[str]:
-    """The fields of ``record``, but for those ``without``, that have no default or another."""
+    """The fields of ``record``, except ``without``, that differ from their defaults."""
     for each in fields(record):
         value = getattr(record, each.name)
         default = each.default if each.default_factory is MISSING else each.default_factory()

@@ -1,9 +1,9 @@
 """Every strategy for a sharded product, with its time and memory, the best first.
 
-A strategy is determined by its *cut*: how the dims are sharded while devices multiply. Each mesh
-axis shards one dim, or none. Which operands are gathered, which are sliced and which sums are
-formed follows from that. All cuts are listed, so that every valid sequence of collectives is found,
-except those that move data twice.
+A strategy is given by its *cut*: how the dims are sharded while devices multiply. Each mesh axis
+shards one dim, or none. The cut determines which operands are gathered or sliced, and which sums
+are computed. All cuts are listed, so every valid sequence of collectives is found, except those
+that move data twice.
 
 For ``A[I, J_X] * B[J, K] -> C[I, K]`` they include: ``X`` shards nothing (AllGather of A); ``X``
 shards J (slice B, multiply, AllReduce of C); ``X`` shards I (AllToAll of A, AllGather of C); ...
@@ -43,7 +43,7 @@ from shardcore.errors import CalculusError
 from shardcore.expected import expect_all
 
 MAX_CUTS = 5000
-"""With more cuts than this, axes that the product does not mention shard nothing."""
+"""If there are more cuts, axes that the product does not mention shard nothing."""
 
 
 def matmul_strategies(
@@ -60,12 +60,12 @@ def matmul_strategies(
         contraction: the product, with sizes and element types.
         topology: the mesh, mapped to chips.
         options: how times are counted.
-        memory_limit: bytes of memory of a device; strategies that need more come last and have
-            ``fits=False``. Without it, the memory of the chip.
-        search: also choose the shardings of operands that no axis shards.
+        memory_limit: bytes of memory of a device, by default the chip's; strategies that need more
+            come last, with ``fits=False``.
+        search: whether to choose also the shardings of operands without axes.
 
     Raises:
-        CalculusError: a size or an element type is not known (``missing-size``).
+        CalculusError: a size or an element type is unknown (``missing-size``).
     """
     sizes = known_sizes([contraction])
     pricing = Pricing(topology, options or TimeOptions(), dtypes_of([contraction]))
@@ -73,7 +73,7 @@ def matmul_strategies(
     best: dict[tuple[object, ...], Strategy] = {}
     for stage in matmul_plans(contraction, topology.mesh, search=search):
         strategy = price([stage], pricing, sizes, limit)
-        # Orders of axes within a dim differ in permutes only: keep the best of them.
+        # Orders of axes within a dim differ only in permutes: keep the best order.
         key = (
             frozenset((dim, frozenset(axes)) for dim, axes in stage.cut.items()),
             tuple(
@@ -88,7 +88,7 @@ def matmul_strategies(
 
 
 def best_strategies(strategies: Sequence[Strategy]) -> list[Strategy]:
-    """Return the strategies with the time and the number of collectives of the first."""
+    """Return the strategies that equal the first in time and number of collectives."""
     strategies = expect_all(strategies, Strategy, "strategies")
     if not strategies:
         return []
@@ -138,7 +138,7 @@ def matmul_plans(contraction: Contraction, mesh: Mesh, *, search: bool = False) 
 def possible_cuts(contraction: Contraction, mesh: Mesh) -> Iterator[Cut]:
     """Yield every cut of a product: each axis shards one dim or none.
 
-    Axes of one dim are in mesh order, or in the order that a given array has them in.
+    Axes of one dim are in mesh order, or in the order of a given array.
     """
     given = [cuts(array) for array in (*contraction.operands, contraction.output)]
     mentioned = {axis for each in given for axes in each.values() for axis in axes}
@@ -239,7 +239,7 @@ def known_sizes(contractions: Sequence[Contraction]) -> dict[str, int]:
     """The size of every dim.
 
     Raises:
-        CalculusError: a size or an element type is not known (``missing-size``).
+        CalculusError: a size or an element type is unknown (``missing-size``).
     """
     sizes: dict[str, int] = {}
     for contraction in expect_all(contractions, Contraction, "products"):
@@ -253,7 +253,7 @@ def dtypes_of(contractions: Sequence[Contraction]) -> dict[str, str]:
     """The element type of every array.
 
     Raises:
-        CalculusError: one is not known (``missing-size``).
+        CalculusError: one is unknown (``missing-size``).
     """
     found: dict[str, str] = {}
     for contraction in expect_all(contractions, Contraction, "products"):

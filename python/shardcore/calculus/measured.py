@@ -1,4 +1,4 @@
-"""How far measured steps were from the estimates of them, and the interval that follows."""
+"""The errors of estimates against measured steps, and the confidence interval that follows."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from types import MappingProxyType
 from typing import Any
 
 KINDS = ("one", "many")
-"""Kinds of runs: those of one chip, and those of many, which wait for each other."""
+"""The kinds of runs: on one chip, and on many, which wait for each other."""
 
 ASSUMED_SPREAD = 0.4
-"""The spread where nobody measured: more than that of any chip that was."""
+"""The spread for chips without measurements: more than that of any measured chip."""
 
 _T90 = {1: 6.31, 2: 2.92, 3: 2.35, 4: 2.13, 5: 2.02, 6: 1.94, 8: 1.86, 10: 1.81, 15: 1.75, 30: 1.70}
-"""Between minus and plus this lie 90 % of Student's distribution, by degrees of freedom."""
+"""Student's t: 90 % of the distribution are between minus and plus this, by degrees of freedom."""
 _NORMAL = 1.645
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What measured steps of one kind showed."""
+    """The errors of measured steps of one kind."""
 
     runs: int
-    """How many there were."""
+    """The number of measured steps."""
     spread: float
-    """The root of the mean square of the logarithm of measured over estimated seconds."""
+    """The root mean square of the logarithm of measured over estimated seconds."""
     source: str
-    """Which these were."""
+    """The origin of the measurements."""
     products: float = 0.0
-    """The least share of their time that these were in products and custom calls: of programs with
-    less nothing is known."""
+    """The least share of time in products and custom calls among these steps; programs with a
+    smaller share are not covered by them."""
 
     @property
     def factor(self) -> float:
-        """9 of 10 steps are between an estimate divided by this and multiplied by it, if their
-        errors are distributed as those of the runs were, and no better known than from so few.
+        """The factor of the interval: 9 of 10 steps are between the estimate divided by it and
+        multiplied by it, if their errors are distributed like those of the measured runs (Student's
+        t).
         """
         if not self.runs:
             return math.exp(_NORMAL * self.spread)
@@ -47,17 +48,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Confidence:
-    """What the interval around the time of a step rests on."""
+    """The interval around a step time, and its basis."""
 
     low: float
-    """Seconds: 9 of 10 steps are between this and ``high``."""
+    """Seconds: 9 of 10 steps take between this and ``high``."""
     high: float
     runs: int
-    """How many measured steps it rests on; 0 if nobody measured such a chip."""
+    """The number of measured steps that it is based on; 0 if the chip was never measured."""
     spread: float
-    """Of these the root of the mean square of the logarithm of measured over estimated seconds."""
+    """Their root mean square of the logarithm of measured over estimated seconds."""
     source: str
-    """Which these were."""
+    """The origin of the measurements."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -69,11 +70,11 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The time of a step, as far as it is known without measuring."""
+    """The estimated time of a step."""
 
     seconds: float
     least: float
-    """Seconds: no step takes less."""
+    """A lower bound of the step time, in seconds."""
     products: float
     """Seconds in products and custom calls."""
 
@@ -81,7 +82,7 @@ class Estimate:
 def confidence(
     measured: Mapping[str, Measured], chip: str, num_devices: int, estimate: Estimate
 ) -> Confidence:
-    """Return what is known of ``estimate`` on ``num_devices`` chips."""
+    """Return the interval around ``estimate`` on ``num_devices`` chips."""
     seconds, least = estimate.seconds, estimate.least
     found = measured.get(KINDS[num_devices > 1])
     if found is None or estimate.products < found.products * seconds:
@@ -94,8 +95,8 @@ def confidence(
 
 
 def read_measured(table: object, wrong: Callable[[str, str], Exception]) -> Mapping[str, Measured]:
-    """Return the measured steps in ``table``, the part of a file, by kind; ``wrong`` makes the
-    error of a figure.
+    """Return the measured steps in ``table``, part of a hardware file, by kind; ``wrong`` makes
+    errors about them.
     """
     if not isinstance(table, dict):
         raise wrong("is no table", _EXAMPLE)

@@ -1,8 +1,8 @@
 """Bandwidth by the size of messages: from the figures of a chip, and from measurements.
 
-A message that is small, or a hop that is short, does not reach the bandwidth of a link. What is
-reached of it is in :meth:`~shardcore.calculus.rates.Rates.moving_seconds`: of the bytes that a
-device sends, and of the chunks in which it sends them.
+A small message does not reach the full bandwidth of a link. The share that it reaches depends on
+the bytes that a device sends and on the size of the chunks in which it sends them; see
+:meth:`~shardcore.calculus.rates.Rates.moving_seconds`.
 
 Source: "How to Scale Your Model", chapter 3, "Empirical measurement of AllGather bandwidth".
 """
@@ -23,7 +23,7 @@ from shardcore.expected import expect
 __all__ = ["SizeTime", "by_size", "measured"]
 
 SIZES = tuple(4**power for power in range(5, 16))
-"""Bytes of the gathered arrays of a table: 1 KiB to 1 GiB."""
+"""The sizes of gathered arrays in a table: 1 KiB to 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SizeTime:
 
     @property
     def bytes_per_second(self) -> float:
-        """V over the time."""
+        """V divided by the time."""
         return self.bytes / self.achieved_seconds if self.achieved_seconds else 0.0
 
     def record(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class SizeTime:
 def by_size(
     found: Estimate, topology: Topology, sizes: Iterable[int] = SIZES
 ) -> tuple[SizeTime, ...]:
-    """Return the times of the collective of ``found`` for gathered arrays of other ``sizes``."""
+    """Return the times of the collective ``found`` for other ``sizes`` of the gathered array."""
     expect(found, Estimate)
     expect(topology, Topology)
     return tuple(_of_size(found, topology, found.rates, size) for size in sizes)
@@ -64,15 +64,15 @@ def _of_size(found: Estimate, topology: Topology, rates: Rates, size: int) -> Si
 
 
 def measured(found: Estimate, chip: Hardware, runs: Iterable[tuple[float, float]]) -> Hardware:
-    """Return ``chip`` with the bandwidth that measured runs of a collective have reached.
+    """Return ``chip`` with the bandwidth that measured runs of a collective reached.
 
     Args:
-        found: the collective that was measured, of any size.
-        chip: what it was measured on.
-        runs: for each run V, the bytes of the gathered array, and its seconds.
+        found: the measured collective, of any size.
+        chip: the chip that it was measured on.
+        runs: for each run V, the bytes of the gathered array, and the seconds.
 
     Raises:
-        CalculusError: there are no runs, two of one size, or a run without bytes or time
+        CalculusError: there are no runs, two have one size, or one has no bytes or no time
             (``invalid-option``).
     """
     expect(found, Estimate)
@@ -89,7 +89,7 @@ def measured(found: Estimate, chip: Hardware, runs: Iterable[tuple[float, float]
         points[float(sent)] = min(max(num_bytes * rates.seconds_per_byte / moving, 1e-9), 1.0)
     if not points:
         raise _wrong("there are no measured runs")
-    # The runs say all of what is reached: shares of long messages and latencies are in them.
+    # The measured shares are complete: they include latencies and the share of long messages.
     shares = replace(
         chip.achieved,
         links=1.0,

@@ -1,10 +1,10 @@
 """Named-axis notation: ``A[I_X, J_Y]``, ``bf16[B=1024_X, D=4096_Y]``, ``C[I, K] {U_X}``.
 
-``I_X`` says that the dim ``I`` is sharded along the mesh axis ``X``; ``I_{XY}`` along ``X`` and
-``Y``, major to minor; ``I_{data,model}`` names axes of several letters; ``{U_X}`` says that the
-array is unreduced along ``X``: the devices along it hold terms of a sum. Along axes that are not
-mentioned the array is replicated. Beyond the book, ``I_{X:(1)2}`` is a sub-axis as in `sdy`, and
-``?`` an open dim.
+``I_X`` says that dim ``I`` is sharded along mesh axis ``X``; ``I_{XY}`` along ``X`` and ``Y``,
+major to minor; ``I_{data,model}`` uses axes with longer names; ``{U_X}`` says that the array is
+unreduced along ``X``: the devices along it hold terms of a sum. The array is replicated along all
+other axes. In addition to the book's notation, ``I_{X:(1)2}`` is a sub-axis as in `sdy`, and ``?``
+marks an open dim.
 
 For ``A: bf16[I=1024_X, J=4096_Y]`` on ``X=4, Y=8``: every device holds ``bf16[256, 512]``, 256 KiB.
 
@@ -33,9 +33,9 @@ class NamedDim:
 
     name: str | None = None
     size: int | None = None
-    """Number of elements over all devices; ``None`` if it is not known."""
+    """The global size; ``None`` if it is unknown."""
     axes: tuple[AxisRef, ...] = ()
-    """The axes that shard the dim, major to minor; may be given by their texts, ``X:(1)2``."""
+    """The axes that shard the dim, major to minor; texts such as ``X:(1)2`` are accepted."""
     is_open: bool = False
     """Whether propagation may add axes."""
 
@@ -59,7 +59,7 @@ class NamedArray:
     name: str | None = None
     dtype: str | None = None
     unreduced: tuple[AxisRef, ...] = ()
-    """Axes over which the array has still to be summed; may be given by their texts."""
+    """Axes along which the array is an unreduced sum; texts are accepted."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", expect_all(self.dims, NamedDim, "dims"))
@@ -77,14 +77,15 @@ class NamedArray:
 
     @staticmethod
     def parse(text: str, mesh: Mesh | None = None, *, filename: str = "<notation>") -> NamedArray:
-        """Parse the notation; with ``mesh`` every axis has to be one of its axes.
+        """Parse the notation; with ``mesh``, every axis has to be one of its axes.
 
-        Without ``mesh`` ``_XY`` is the axes ``X`` and ``Y``, and a word like ``_data`` is one axis.
+        Without ``mesh``, ``_XY`` means the axes ``X`` and ``Y``, and a word like ``_data`` one
+        axis.
 
         Raises:
-            ParseError: it is not the notation (``notation``).
-            VerificationError: an axis that is used twice (``axis-overlap``) or that the mesh does
-                not have (``unknown-axis``).
+            ParseError: the text is not in this notation (``notation``).
+            VerificationError: an axis is used twice (``axis-overlap``), or the mesh lacks it
+                (``unknown-axis``).
         """
         from shardcore.calculus.notation_parser import parse_array
 
@@ -116,10 +117,10 @@ class NamedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of elements along each dim, over all devices.
+        """The global size of each dim.
 
         Raises:
-            CalculusError: a size is not known (``missing-size``).
+            CalculusError: a size is unknown (``missing-size``).
         """
         missing = [dim.name or "?" for dim in self.dims if dim.size is None]
         if missing:
@@ -134,7 +135,7 @@ class NamedArray:
         return tuple(dim.size for dim in self.dims if dim.size is not None)
 
     def dim_index(self, dim: str | int) -> int:
-        """Return the index of ``dim``, given by name or by index.
+        """Return the index of ``dim``, a name or an index.
 
         Raises:
             CalculusError: there is no such dim (``unknown-dim``).
@@ -155,10 +156,10 @@ class NamedArray:
         )
 
     def with_sizes(self, sizes: Mapping[str, int], dtype: str | None = None) -> NamedArray:
-        """Return the array with sizes of named dims, and an element type where it has none.
+        """Return the array with sizes for the named dims, and an element type if it has none.
 
         Raises:
-            CalculusError: a dim has another size already (``size-mismatch``).
+            CalculusError: a dim already has another size (``size-mismatch``).
         """
         dims = [
             self._with_size(dim, sizes.get(dim.name, dim.size) if dim.name else dim.size)
@@ -167,10 +168,10 @@ class NamedArray:
         return replace(self, dims=tuple(dims), dtype=self.dtype or dtype)
 
     def with_shape(self, shape: Sequence[int]) -> NamedArray:
-        """Return the array with sizes, one for each dim.
+        """Return the array with these sizes, one for each dim.
 
         Raises:
-            CalculusError: a dim has another size already (``size-mismatch``).
+            CalculusError: a dim already has another size (``size-mismatch``).
         """
         dims = [self._with_size(dim, size) for dim, size in zip(self.dims, shape, strict=True)]
         return replace(self, dims=tuple(dims))
@@ -197,11 +198,11 @@ class NamedArray:
         return replace(self, dims=dims, unreduced=axis_refs(unreduced))
 
     def local_shape(self, mesh: Mesh) -> tuple[int, ...]:
-        """Return the shape that a device holds: ``ceil(size / devices)`` along each dim.
+        """Return the shape on a device: ``ceil(size / devices)`` along each dim.
 
         Raises:
-            CalculusError: a size is not known (``missing-size``).
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            CalculusError: a size is unknown (``missing-size``).
+            VerificationError: the mesh lacks an axis (``unknown-axis``).
         """
         return self.to_sharding(mesh).local_shape(self.shape)
 
@@ -210,12 +211,12 @@ class NamedArray:
         """The bytes of one copy of the array.
 
         Raises:
-            CalculusError: a size or the element type is not known (``missing-size``).
+            CalculusError: a size or the element type is unknown (``missing-size``).
         """
         return self._bytes(self.shape)
 
     def bytes_per_device(self, mesh: Mesh) -> int:
-        """Return the bytes that one device holds, padding included.
+        """Return the bytes on one device, including padding.
 
         Raises:
             CalculusError, VerificationError: as for :meth:`local_shape` and :attr:`bytes`.
@@ -227,7 +228,7 @@ class NamedArray:
         return self.bytes_per_device(mesh) * mesh.num_devices
 
     def closed(self) -> NamedArray:
-        """Return the same with the dims that have axes closed."""
+        """Return the array with those dims closed that have axes."""
         dims = (replace(dim, is_open=dim.is_open and not dim.axes) for dim in self.dims)
         return replace(self, dims=tuple(dims))
 
@@ -239,7 +240,7 @@ class NamedArray:
         """Return its sharding as a :class:`~shardcore.TensorSharding`.
 
         Raises:
-            VerificationError: the mesh has no such axis (``unknown-axis``).
+            VerificationError: the mesh lacks an axis (``unknown-axis``).
         """
         expect(mesh, Mesh)
         dims = [DimSharding(dim.axes, is_closed=not dim.is_open) for dim in self.dims]
@@ -264,11 +265,12 @@ class NamedArray:
     ) -> NamedArray:
         """Return an array with a sharding; its dims are called ``names``, by default ``I, J, ...``.
 
-        Priorities and explicitly replicated axes matter to propagation only, not to what a device
-        holds; they are left out.
+        Priorities and explicitly replicated axes are left out: they matter to propagation, but not
+        to what a device holds.
 
         Raises:
-            VerificationError: its unreduced axes are not summed over (``notation``).
+            VerificationError: unreduced axes are reduced by something other than a sum
+                (``notation``).
         """
         expect(sharding, TensorSharding)
         if sharding.reduction_op != "sum":
@@ -289,7 +291,7 @@ class NamedArray:
 
     @staticmethod
     def from_sdy(text: str, mesh: Mesh, **options: str | None) -> NamedArray:
-        """Return an array with the sharding of an `sdy` text, ``<@mesh, [{"X"}, {?}]>``.
+        """Return an array with the sharding in `sdy` text, ``<@mesh, [{"X"}, {?}]>``.
 
         Raises:
             ParseError, VerificationError: as for :meth:`TensorSharding.parse`.
@@ -329,7 +331,7 @@ def default_names(rank: int) -> list[str]:
 
 
 def overlap_hint(array: NamedArray, axis: AxisRef) -> str:
-    """The hint for an axis that is used twice: the arrays in which one of the uses is left."""
+    """The hint for an axis that is used twice: the arrays with only one of the uses."""
     places = [index for index, dim in enumerate(array.dims) if axis in dim.axes]
     shared = {axis}
     if len(places) == 2:

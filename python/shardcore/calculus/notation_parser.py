@@ -8,7 +8,7 @@
     unreduced::= "U" subscript {"," "U" subscript}
     axis     ::= word | '"' anything '"', then ":(" number ")" number for a sub-axis; or "?"
 
-A word that is no axis itself is split into axes: ``XY`` into ``X`` and ``Y``.
+A word that is not itself an axis is split into axes: ``XY`` into ``X`` and ``Y``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LETTERS = re.compile(r"(?:[A-Z][0-9]*)+")
 
 
 def parse_array(text: str, mesh: Mesh | None, *, filename: str = "<notation>") -> NamedArray:
-    """Parse one array that is all of ``text``; see :meth:`NamedArray.parse`."""
+    """Parse ``text``, which is one array; see :meth:`NamedArray.parse`."""
     parser = Parser(text, mesh, filename)
     array = parser.array()
     parser.end()
@@ -52,9 +52,9 @@ class Parser:
     filename: str = "<notation>"
     position: int = 0
     form: str = "an array is written bf16[I=1024_X, J_{YZ}] {U_W}"
-    """The form of what is parsed, for hints."""
+    """The expected form, for hints."""
     uses: list[tuple[AxisRef, Span]] = field(default_factory=list)
-    """The axes of the array being parsed, with their spans."""
+    """The axes of the current array, with their spans."""
 
     def __post_init__(self) -> None:
         expect(self.text, str)
@@ -66,7 +66,7 @@ class Parser:
             self.position += 1
 
     def take(self, token: str) -> bool:
-        """Move over ``token`` if it comes next."""
+        """Move over ``token`` if it comes next; return whether it did."""
         self.skip_space()
         if not self.text.startswith(token, self.position):
             return False
@@ -82,12 +82,12 @@ class Parser:
         return found
 
     def expect(self, token: str, hint: str | None = None) -> None:
-        """Move over ``token``, which has to come next."""
+        """Move over ``token``, or raise if it does not come next."""
         if not self.take(token):
             raise self.unexpected(f'"{token}"', hint)
 
     def end(self) -> None:
-        """Check that nothing follows."""
+        """Raise if anything follows."""
         self.skip_space()
         if self.position < len(self.text):
             raise self.unexpected("the end")
@@ -210,7 +210,7 @@ class Parser:
         return tuple(axes)
 
     def _axes(self, word: str, span: Span, *, is_listed: bool) -> list[AxisRef]:
-        """The axes that ``word`` names: itself, or the axes it is made of."""
+        """The axes that ``word`` names: itself, or the axes that it consists of."""
         names = [word]
         if self.mesh is not None:
             names = split_axes(word, self.mesh) or [word]
@@ -270,7 +270,7 @@ class Parser:
             for other, before in self.uses[:index]:
                 if not axis.overlaps(other):
                     continue
-                # The constructor would raise an error without a place.
+                # The constructor would raise an error without a position.
                 array = object.__new__(NamedArray)
                 for key, value in (("dims", tuple(dims)), ("name", name), ("dtype", dtype)):
                     object.__setattr__(array, key, value)
@@ -287,7 +287,8 @@ class Parser:
 
 
 def split_axes(word: str, mesh: Mesh) -> list[str] | None:
-    """The axes of ``mesh`` that ``word`` consists of, longest names first; ``None`` if of none."""
+    """The axes of ``mesh`` that ``word`` is composed of, longest names first; ``None`` if of
+    none."""
     if word in mesh:
         return [word]
     for length in range(len(word) - 1, 0, -1):
@@ -302,8 +303,8 @@ def parse_mesh(text: str) -> Mesh:
     """Parse ``X=8,Y=4``, or a mesh as `sdy` writes it.
 
     Raises:
-        ParseError: it is neither (``notation``).
-        VerificationError: the sizes are no mesh (``invalid-mesh``).
+        ParseError: the text is neither (``notation``).
+        VerificationError: the sizes are not valid (``invalid-mesh``).
     """
     if text.lstrip().startswith(("<", "#")):
         return Mesh.parse(text)
@@ -349,7 +350,7 @@ def parse_sizes(text: str) -> dict[str, int]:
     """Parse ``I=128,J=8192``.
 
     Raises:
-        ParseError: it is something else, or a size is 0 (``notation``).
+        ParseError: the text has another form, or a size is 0 (``notation``).
     """
     parser = Parser(text, None, "<sizes>", form=_SIZES_FORM)
     sizes: dict[str, int] = {}

@@ -1,6 +1,6 @@
-"""Products on numbers: what every device holds before and after each step of a strategy.
+"""Sharded products on NumPy arrays: what every device holds before and after each step.
 
-:func:`run` multiplies NumPy arrays as devices do that hold shards of them.
+:func:`run` multiplies arrays as devices do that hold shards of them.
 
 Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
 """
@@ -34,7 +34,7 @@ class Held:
     """What every device holds of one array, after a step."""
 
     step: str
-    """``"given"``, a collective, ``AllReduce_X(C)``, or ``"multiply"``."""
+    """``"given"``, a collective such as ``AllReduce_X(C)``, or ``"multiply"``."""
     text: str
     """The array with its sharding, ``C[I, K] {U_X}``."""
     blocks: Mapping[int, np.ndarray[Any, Any]]
@@ -58,15 +58,15 @@ class Held:
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """A sharded product on numbers; see :func:`run`."""
+    """A sharded product on arrays; see :func:`run`."""
 
     stages: tuple[Stage, ...]
     mesh: Mesh
     steps: tuple[Held, ...]
-    """What devices hold, in order: operands as given and after collectives, local products, and
-    these after collectives."""
+    """What devices hold, in order: the operands as given and after collectives, the local products,
+    and these after collectives."""
     output: np.ndarray[Any, Any]
-    """The product as one array; terms that are left unsummed are added."""
+    """The product as one global array; unreduced terms are added."""
 
     def __post_init__(self) -> None:
         expect_all(self.stages, Stage, "stages")
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The collectives in short, as :attr:`Strategy.name` has them."""
+        """The collectives in short, as in :attr:`Strategy.name`."""
         steps = [held.step for held in self.steps if held.step not in ("given", "multiply")]
         return "; ".join(steps) or "multiply locally"
 
@@ -99,14 +99,14 @@ class Run:
 def run(product: str, *, mesh: Mesh, strategy: str | None = None, **arrays: Any) -> Run:
     """Multiply ``arrays`` as the devices of ``mesh`` do.
 
-    ``run("A[I, J_X] * B[J_X, K] -> C[I, K] {U_X}", mesh=mesh, A=a, B=b)`` leaves on each device its
-    term of the sum.
+    ``run("A[I, J_X] * B[J_X, K] -> C[I, K] {U_X}", mesh=mesh, A=a, B=b)`` leaves each device with
+    its term of the sum.
 
     Args:
-        product: the product, as :func:`parse_product` takes it.
+        product: the product, in the notation of :func:`parse_product`.
         mesh: the mesh.
-        strategy: the collectives, by the name that :func:`matmul_strategies` gives them; without it
-            the ones that send the fewest elements.
+        strategy: the name of a strategy of :func:`matmul_strategies`; by default the one that sends
+            the fewest elements.
         arrays: the operands by name.
 
     Raises:
@@ -138,8 +138,8 @@ def run(product: str, *, mesh: Mesh, strategy: str | None = None, **arrays: Any)
 
 
 def outer_products(left: Any, right: Any) -> np.ndarray[Any, Any]:
-    """Return the outer product of each column of ``left`` and row of ``right``, whose sum is
-    ``left @ right``: an array of shape (P, n, m).
+    """Return the outer products of the columns of ``left`` and the rows of ``right``, an array of
+    shape (P, n, m); their sum is ``left @ right``.
     """
     import numpy as np
 
@@ -148,7 +148,7 @@ def outer_products(left: Any, right: Any) -> np.ndarray[Any, Any]:
 
 
 class _Machine:
-    """The devices of a mesh, and all that they have held."""
+    """The devices of a mesh, and everything that they have held."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -202,11 +202,11 @@ class _Machine:
         self.hold(step_name(step, dim), layout_text(array, step.after, step.after_unreduced), found)
 
     def hold(self, step: str, text: str, blocks: Blocks) -> None:
-        """Note what devices hold."""
+        """Record what devices hold."""
         self.held.append(Held(step, text, dict(sorted(blocks.items()))))
 
     def whole(self, output: NamedArray, stage: Stage, blocks: Blocks) -> Any:
-        """The global array of which devices hold ``blocks``."""
+        """The global array of which the devices hold ``blocks``."""
         replicated: Layout = tuple(() for _ in output.dims)
         summed = moved(blocks, self.mesh, output.shape, stage.result, replicated, output.unreduced)
         return next(iter(summed.values()))
@@ -218,8 +218,8 @@ def choose(
     strategy: str | None,
     is_wanted: Callable[[Stage], bool] = lambda _: True,
 ) -> Stage | None:
-    """Return the stage whose collectives are called ``strategy``, or of those that are wanted the
-    one that sends the fewest elements; ``None`` if none is wanted.
+    """Return the stage with the name ``strategy``; without a name, among those that ``is_wanted``
+    accepts, the one that sends the fewest elements; ``None`` if it accepts none.
 
     Raises:
         CalculusError: there is no such strategy (``invalid-option``).
@@ -248,7 +248,8 @@ def _name(stage: Stage) -> str:
 
 
 def _sent(stage: Stage, mesh: Mesh) -> tuple[float, float, int]:
-    """Elements that a device receives, multiplications it does, and the number of steps."""
+    """A sort key: the elements that a device receives, its multiplications, and the number of
+    steps."""
     arrays = arrays_of(stage.contraction)
     sent = 0.0
     for step in (*stage.before, *stage.after):
@@ -264,7 +265,7 @@ def _sent(stage: Stage, mesh: Mesh) -> tuple[float, float, int]:
 
 
 def _sizes(operands: list[NamedArray], given: Mapping[str, Any], text: str) -> dict[str, int]:
-    """The sizes of the dims of ``operands``, which ``given`` are."""
+    """The sizes of the dims of ``operands``, from the arrays ``given``."""
     sizes: dict[str, int] = {}
     for array in operands:
         name = array.name or ""

@@ -1,9 +1,9 @@
 """Shardings as JAX's ``PartitionSpec`` writes them: ``P("X", None)``, ``P(("X", "Y"))``.
 
 JAX is not needed: a spec is anything that lists, for each dim, ``None``, an axis, a tuple of axes
-or ``PartitionSpec.UNCONSTRAINED``, and may have a set of axes called ``unreduced``, with the
-``unreduced_kind`` that the terms on devices are reduced by. Dims beyond its length have no axes.
-Only :func:`to_jax` imports JAX.
+or ``PartitionSpec.UNCONSTRAINED``. It may have a set of axes ``unreduced``, and an
+``unreduced_kind``, which says how the terms are reduced. Dims beyond its length have no axes. Only
+:func:`to_jax` imports JAX.
 
 Source: the documentation of ``jax.sharding.PartitionSpec``.
 """
@@ -23,7 +23,7 @@ from shardcore.expected import expect
 
 Kind = Literal["sum", "max", "min"]
 KINDS = get_args(Kind)
-"""What arrays may be left unreduced by; JAX has ``max`` and ``min`` since 0.11."""
+"""The reductions of unreduced arrays; JAX has ``max`` and ``min`` since 0.11."""
 
 
 class Unconstrained:
@@ -48,9 +48,9 @@ class Spec(NamedTuple):
     dims: tuple[str | tuple[str, ...] | Unconstrained | None, ...]
     unreduced: frozenset[str] = frozenset()
     unreduced_kind: str = "sum"
-    """What terms along the unreduced axes are reduced by: one of :data:`KINDS`."""
+    """The reduction of the terms along the unreduced axes: one of :data:`KINDS`."""
     reduced: frozenset[str] = frozenset()
-    """Axes along which the gradient is unreduced; the array itself has none of them."""
+    """Axes along which the gradient is unreduced; they do not shard the array itself."""
 
     def __str__(self) -> str:
         parts = [*map(repr, self.dims)]
@@ -63,14 +63,14 @@ class Spec(NamedTuple):
 
 
 def is_spec(value: object) -> bool:
-    """Whether ``value`` is a spec of JAX's, or ours."""
-    # Those of JAX before 0.10 have no `partitions`.
+    """Whether ``value`` is a spec of JAX or of shardcore."""
+    # Specs of JAX before 0.10 have no `partitions`.
     is_named = type(value).__name__ in ("PartitionSpec", "P")
     return isinstance(value, Spec) or (is_named and hasattr(value, "unreduced"))
 
 
 def entries_of(spec: Any) -> Iterable[Any]:
-    """The entries of ``spec``, for each dim one.
+    """The entries of ``spec``, one for each dim.
 
     Since JAX 0.10 specs with unreduced or reduced axes cannot be iterated over.
     """
@@ -80,13 +80,13 @@ def entries_of(spec: Any) -> Iterable[Any]:
 
 
 def kind_of(spec: Any) -> Kind:
-    """What the terms along the unreduced axes of ``spec`` are reduced by: one of :data:`KINDS`."""
+    """The reduction of the terms along the unreduced axes of ``spec``: one of :data:`KINDS`."""
     kind = getattr(spec, "unreduced_kind", None)
     return "sum" if kind is None else cast(Kind, getattr(kind, "name", kind))
 
 
 def is_unconstrained(entry: object) -> bool:
-    """Whether ``entry`` of a spec is JAX's ``UNCONSTRAINED``, or ours."""
+    """Whether ``entry`` of a spec is ``UNCONSTRAINED``, of JAX or of shardcore."""
     return type(entry).__name__ in ("Unconstrained", "UnconstrainedSingleton")
 
 
@@ -102,12 +102,12 @@ def from_spec(
 ) -> NamedArray:
     """Return an array with the sharding ``spec``.
 
-    The number of dims is ``rank``, or that of ``names`` or ``shape``, or as many as the spec has.
-    Arrays are unreduced by sums; with ``any_kind`` what else the spec says is left out.
+    The number of dims is ``rank``, or that of ``names`` or ``shape``, or the length of the spec.
+    The array is unreduced by sums; with ``any_kind`` another reduction in the spec is ignored.
 
     Raises:
-        CalculusError: the spec has more dims, or entries of another kind, or is unreduced by a
-            maximum or a minimum, or ``rank``, ``names`` and ``shape`` disagree (``notation``).
+        CalculusError: the spec has more dims, or invalid entries, or is unreduced by a maximum or a
+            minimum; or ``rank``, ``names`` and ``shape`` disagree (``notation``).
         VerificationError: an axis is used twice (``axis-overlap``).
     """
     if not any_kind and kind_of(spec) != "sum":
@@ -177,7 +177,8 @@ def to_spec(array: NamedArray | TensorSharding) -> Spec:
     """Return the sharding of ``array`` as a spec.
 
     Raises:
-        CalculusError: it has sub-axes, or an open dim with axes, which no spec has (``notation``).
+        CalculusError: it has sub-axes, or an open dim with axes, which a spec cannot say
+            (``notation``).
     """
     expect(array, NamedArray, TensorSharding)
     if isinstance(array, TensorSharding):
@@ -237,7 +238,7 @@ def jax_spec(spec: Spec) -> Any:
 
 
 def spec_of(sharding: TensorSharding | None) -> Spec | None:
-    """Return ``sharding`` as a spec without trailing ``None``; ``None`` if no spec says it."""
+    """Return ``sharding`` as a spec without trailing ``None``; ``None`` if no spec can say it."""
     if sharding is None:
         return Spec(())
     try:
@@ -251,6 +252,6 @@ def spec_of(sharding: TensorSharding | None) -> Spec | None:
 
 
 def spec_text(spec: Any) -> str:
-    """Return ``spec``, JAX's or ours, as code: ``P('data')``."""
+    """Return ``spec``, of JAX or of shardcore, as code: ``P('data')``."""
     unreduced = frozenset(getattr(spec, "unreduced", None) or ())
     return str(Spec(tuple(entries_of(spec)), unreduced))

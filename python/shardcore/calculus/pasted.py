@@ -1,7 +1,7 @@
 """Reads shardings as JAX prints them: ``NamedSharding(mesh=Mesh('x': 2), spec=P('x'))``,
 ``GSPMDSharding({devices=[2,1]<=[2]}, memory_kind=device)``.
 
-The kind of memory and the types of axes are skipped: they do not say which device holds what.
+The memory kind and the axis types are skipped: they do not affect which device holds what.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 class Pasted(NamedTuple):
-    """What a printed sharding holds."""
+    """The contents of a printed sharding."""
 
     text: str
     """A ``PartitionSpec`` or a sharding in GSPMD's notation."""
     mesh: Mesh | None
-    """The mesh of a ``NamedSharding``. The order of its devices is not in the text: the default."""
+    """The mesh of a ``NamedSharding``, with devices in default order: the text does not list
+    them."""
 
 
 def is_pasted(text: str) -> bool:
-    """Whether ``text`` starts as a sharding that JAX prints."""
+    """Whether ``text`` begins like a sharding that JAX prints."""
     return _START.match(text) is not None
 
 
 def unwrap(text: str) -> Pasted:
-    """Return what is in ``text``; a text that does not start as JAX's is returned as it is.
+    """Return the contents of ``text``; other texts are returned unchanged.
 
     Raises:
-        ParseError: it starts as JAX's and is not (``notation``).
-        VerificationError: its mesh is no mesh (``invalid-mesh``).
+        ParseError: it begins like a sharding that JAX prints, but is malformed (``notation``).
+        VerificationError: its mesh is not valid (``invalid-mesh``).
     """
     start = _START.match(text)
     if start is None:
@@ -67,11 +68,11 @@ def unwrap(text: str) -> Pasted:
 
 
 def sharding_of(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> TensorSharding:
-    """Return the sharding in ``text``, which JAX printed; over ``mesh``, if there is one.
+    """Return the sharding in ``text``, which JAX printed; over ``mesh`` if it is given.
 
     Raises:
-        ParseError: malformed text (``notation``).
-        VerificationError: it is not valid, or over another mesh than ``mesh`` (``invalid-mesh``).
+        ParseError: the text is malformed (``notation``).
+        VerificationError: the sharding is not valid, or over another mesh (``invalid-mesh``).
     """
     from shardcore._core import Mesh, TensorSharding
     from shardcore.calculus.spellings import parse_whole
@@ -99,10 +100,11 @@ def sharding_of(text: str, mesh: Mesh | Mapping[str, Mesh] | None = None) -> Ten
 
 
 def over(pasted: Pasted, mesh: Mesh | None, text: str) -> Mesh | None:
-    """Return the mesh that ``pasted``, from ``text``, is over: ``mesh``, if it has the same axes.
+    """Return the mesh of ``pasted``, which was read from ``text``: ``mesh`` if its axes are the
+    same.
 
     Raises:
-        VerificationError: the two have other axes (``invalid-mesh``).
+        VerificationError: the two meshes have different axes (``invalid-mesh``).
     """
     if pasted.mesh is None or mesh is None:
         return mesh if pasted.mesh is None else pasted.mesh
@@ -114,8 +116,8 @@ def over(pasted: Pasted, mesh: Mesh | None, text: str) -> Mesh | None:
 
 
 def _arguments(text: str, at: int) -> dict[str, tuple[int, int]]:
-    """The span of each argument of the call whose first argument starts at ``at``; the first
-    without a name has the name ``""``.
+    """The span of each argument of a call, whose first argument starts at ``at``; an unnamed first
+    argument has the name ``""``.
     """
     found: dict[str, tuple[int, int]] = {}
     depth: list[str] = []

@@ -1,13 +1,14 @@
 """The physical axes of a torus, and the parts of them that mesh axes share.
 
-A mesh with more axes than the torus has, or with one that is longer, has mesh axes that lie on the
-same physical axis: of 16 chips in a ring, ``X=4, Y=4`` puts the devices along ``Y`` next to each
-other, in a line of 4 chips, and those along ``X`` 4 chips apart. A message along ``X`` crosses 4
-links, and each link carries those of 4 groups, so that a group has a quarter of its bandwidth.
+If a mesh has more axes than the torus, or a longer one, several mesh axes lie on one physical axis.
+On a ring of 16 chips, ``X=4, Y=4`` puts the devices along ``Y`` next to each other, in lines of 4
+chips, and those along ``X`` 4 chips apart. A message along ``X`` crosses 4 links, and each link
+carries the messages of 4 groups, so that a group has a quarter of its bandwidth.
 
-Mesh axes are placed as JAX's ``create_device_mesh`` does with ``allow_split_physical_axes``: the
-minor ones first, which communicate most, each on whole physical axes where there are some, and
-otherwise on those that no other mesh axis is on. JAX documents the latter, and does the reverse.
+Mesh axes are placed as by JAX's ``create_device_mesh`` with ``allow_split_physical_axes``: the
+minor axes, which communicate most, come first; each is placed on whole physical axes if possible,
+otherwise on axes that no other mesh axis uses. (JAX's documentation describes the latter the other
+way round.)
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.slices import divisors, fits, shape_of
 
 _MOST_PLACEMENTS = 4096
-"""The most placements of one mesh axis that are compared."""
+"""How many placements of one mesh axis are compared at most."""
 
 
 @dataclass(frozen=True)
 class PhysicalAxis:
-    """One axis of a torus, or the part of one that a mesh axis or a sub-axis lies on."""
+    """An axis of a torus, or the part of one that a mesh axis or a sub-axis occupies."""
 
     size: int
     """Number of chips."""
     wraps_around: bool
     """Whether the last chip is linked to the first."""
     stride: int = 1
-    """Distance of neighbours in chips, above 1 for parts; as many groups share each link."""
+    """The distance of neighbours in chips; above 1, as many groups share each link."""
     shared: int | None = None
-    """The number of the physical axis, where several mesh axes lie on it."""
+    """The number of the physical axis if several mesh axes share it."""
 
     def __str__(self) -> str:
         return f"{self.size}{' (ring)' if self.wraps_around else ''}"
@@ -52,10 +53,9 @@ Placement = dict[str, tuple[PhysicalAxis, ...]]
 def shared_axes(
     sizes: Mapping[str, int], hardware: Hardware
 ) -> tuple[Placement, tuple[int, ...]] | None:
-    """Return parts of physical axes for mesh axes of these ``sizes``, and the shape of the slice.
+    """Return the parts of physical axes for mesh axes of these ``sizes``, and the slice's shape.
 
-    ``None`` where each mesh axis can be a physical axis, or where it is not known which slices
-    there are.
+    ``None`` if each mesh axis can be a physical axis, or if the possible slices are unknown.
     """
     if fits(sizes.values(), hardware):
         return None
@@ -64,8 +64,8 @@ def shared_axes(
 
 
 def shared_on(sizes: Mapping[str, int], shape: Sequence[int], hardware: Hardware) -> Placement:
-    """Return parts of the physical axes of a slice of ``shape`` for mesh axes of these ``sizes``,
-    whose product is the number of its chips."""
+    """Return the parts of the physical axes of a slice of ``shape`` for mesh axes of these
+    ``sizes``, whose product is the number of chips."""
     taken = [1] * len(shape)
     found: Placement = {}
     for name, size in reversed(tuple(sizes.items())):
@@ -108,10 +108,10 @@ def _factors(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def joined(parts: Iterable[PhysicalAxis]) -> list[PhysicalAxis]:
-    """Return ``parts`` with those of one physical axis as one.
+    """Return ``parts`` with the parts of each physical axis merged.
 
-    A group along several parts has its devices in order along the axis, and as many groups share
-    the links as devices of others lie between the first and the last of them.
+    A group along several parts has its devices in order along the axis; the links between its first
+    and last device are shared by the groups of the devices in between.
     """
     found: list[PhysicalAxis] = []
     of_axis: dict[int, list[PhysicalAxis]] = {}

@@ -1,8 +1,8 @@
 """Strategies without sizes (*plans*), and their costs for given sizes.
 
-A strategy says how the dims of each product are sharded while devices multiply, which determines
-the collectives on the operands before and on the result after. A plan does not depend on sizes, so
-that its costs can be computed for many of them.
+A strategy says how the dims of each product are sharded while devices multiply; this determines the
+collectives on the operands before, and on the result after. A plan does not depend on sizes, so its
+costs can be computed for many of them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Cut = Mapping[str, tuple[AxisRef, ...]]
 
 @dataclass(frozen=True)
 class Stage:
-    """One product of two arrays: collectives before, its cut, collectives after."""
+    """One product of two arrays: collectives before it, its cut, collectives after it."""
 
     contraction: Contraction
     before: tuple[Step, ...]
     cut: Cut
     after: tuple[Step, ...]
     stored: tuple[Layout, Layout]
-    """The layouts of the operands before any step."""
+    """The layouts of the operands before all steps."""
     result: Layout
     """The layout of the output after all steps."""
 
@@ -52,13 +52,13 @@ class Stage:
 
     @property
     def unreduced(self) -> tuple[AxisRef, ...]:
-        """Axes over which the products have still to be summed."""
+        """Axes along which the products are unreduced."""
         return summed_axes(self.contraction, self.cut)
 
 
 @dataclass
 class Pricing:
-    """Computes times and bytes of steps, on one mesh and one kind of chip."""
+    """Computes times and bytes of steps, for one mesh and one chip."""
 
     topology: Topology
     options: TimeOptions
@@ -67,7 +67,7 @@ class Pricing:
     _rates: dict[tuple[str, tuple[AxisRef, ...]], Rates] = field(default_factory=dict)
     _sizes: dict[tuple[AxisRef, ...], int] = field(default_factory=dict)
     _sized: Mapping[str, float] | None = None
-    """The sizes that ``_bytes`` is for."""
+    """The sizes for which ``_bytes`` holds values."""
     _bytes: dict[tuple[str | None, Layout], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Pricing:
         return self._sizes[axes]
 
     def rates(self, op: str, axes: tuple[AxisRef, ...]) -> Rates:
-        """The rates that determine the time of ``op`` along ``axes``."""
+        """The rates from which the time of ``op`` along ``axes`` follows."""
         key = (op, axes)
         if key not in self._rates:
             shift = max(self.devices(axes) // 2, 1) if op == "permute" else 1
@@ -120,7 +120,7 @@ class Pricing:
         )
 
     def flops(self, stage: Stage, sizes: Mapping[str, float]) -> float:
-        """FLOPs on one device; a multiply-add counts twice."""
+        """FLOPs on one device; a multiply-add counts as two."""
         return 2.0 * math.prod(
             extent(sizes[dim], self.devices(stage.cut.get(dim, ())))
             for dim in stage.contraction.dims
@@ -175,12 +175,12 @@ def layout_in(array: NamedArray, cut: Cut) -> Layout:
 
 
 def summed_axes(contraction: Contraction, cut: Cut) -> tuple[AxisRef, ...]:
-    """Axes over which the local products have to be summed."""
+    """Axes along which the local products have to be summed."""
     return tuple(axis for dim in contraction.contracting for axis in cut.get(dim, ()))
 
 
 def extent(size: float, devices: int) -> float:
-    """Elements of a dim on one device: rounded up if ``size`` is an integer, else not rounded."""
+    """The size of a dim on one device, rounded up if ``size`` is an integer."""
     return -(-size // devices) if isinstance(size, int) else size / devices
 
 

@@ -1,10 +1,11 @@
-"""Products as StableHLO: the program whose per-device program `partition` makes.
+"""Products as StableHLO programs, to be partitioned.
 
-:func:`program` writes a product with the shardings of its operands and its result, and those that a
-strategy gives the operands while devices multiply. ``program(...).propagate().partition().module``
-is then what each device runs: the collectives of the strategy, and a product of shards.
+:func:`program` writes a product with the shardings of its operands and its result, and the
+shardings that a strategy gives the operands while devices multiply.
+``program(...).propagate().partition().module`` is the per-device program: the collectives of the
+strategy, and a product of shards.
 
-With ``chunked`` one collective of the strategy is a loop over the devices of a ring, a collective
+With ``chunked``, one collective of the strategy becomes a loop over a ring of devices, a collective
 matmul; see :mod:`~shardcore.calculus.collective_matmul`.
 
 Source: "How to Scale Your Model", chapter 3, "Computation With Sharded Arrays".
@@ -42,23 +43,23 @@ def program(
     operands as arguments and the output as its result, with their shardings.
 
     Args:
-        product: the product, as :func:`parse_product` takes it.
+        product: the product, in the notation of :func:`parse_product`.
         mesh: the mesh.
         sizes: the sizes of its dims.
         dtype: the element type of its arrays.
-        strategy: the collectives of a product of two, by the name that :func:`matmul_strategies`
-            gives them: the operands are constrained to the shardings in which they are multiplied.
-            Without it the policy of :meth:`Result.partition` chooses, and with ``chunked`` the
-            strategy that sends the fewest elements.
-        chunked: write one AllGather, ReduceScatter or AllReduce of each product as a collective
-            matmul: a loop that multiplies one block while the next one is sent. A product of a
-            chain that needs no collective is one product.
+        strategy: for a product of two, the name of a strategy of :func:`matmul_strategies`: the
+            operands are constrained to the shardings in which they are multiplied. By default the
+            policy of :meth:`Result.partition` chooses; with ``chunked``, the strategy that sends
+            the fewest elements is taken.
+        chunked: whether to write one AllGather, ReduceScatter or AllReduce of each product as a
+            collective matmul: a loop that multiplies one block while the next is sent. A product of
+            a chain that needs no collective stays one product.
 
     Raises:
         ParseError, VerificationError, CalculusError: as for :func:`parse_product`; a size or an
-            element type is not known (``missing-size``); there is no such strategy, no strategy has
-            a collective that can be such a loop, its blocks are not equal, or the output leaves
-            terms unsummed (``invalid-option``).
+            element type is unknown (``missing-size``); there is no such strategy, no strategy has a
+            collective that can become a loop, its blocks have unequal sizes, or the output is
+            unreduced (``invalid-option``).
     """
     expect(mesh, Mesh)
     operands, output = parse_product(product, mesh, sizes=sizes, dtype=dtype)
@@ -85,8 +86,8 @@ def program(
 def _stage(
     contraction: Contraction, mesh: Mesh, strategy: str | None, *, chunked: bool
 ) -> Stage | None:
-    """The strategy for ``contraction``, with ``chunked`` one with a loop; ``None`` if none has one,
-    or the partitioner is to choose.
+    """The strategy for ``contraction``, with ``chunked`` one that has a loop; ``None`` if there is
+    none, or if the partitioner is to choose.
     """
     if not chunked:
         return None if strategy is None else choose(contraction, mesh, strategy)

@@ -1,4 +1,4 @@
-"""The rates that, with the bytes, determine the time of a collective, and options of the model."""
+"""The rates from which, with the bytes, the time of a collective follows; options of the model."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from shardcore.calculus.mistakes import mistake
 from shardcore.errors import CalculusError
 
 LEAST_EFFICIENCY = 1e-12
-"""The smallest efficiency, with which times do not overflow."""
+"""The smallest allowed efficiency; with it, times do not overflow."""
 
 RAMP = 0.6
-"""How fast collectives reach their bandwidth as chunks grow: of sixteen times as many bytes what
-is lost is 16**-0.6, a fifth. Fitted to public measurements, as ``docs/cost_evidence.md`` has it."""
+"""The exponent by which collectives approach their bandwidth as chunks grow: with 16 times as many
+bytes, the loss falls to 16**-0.6, a fifth. Fitted to public
+measurements; see ``docs/cost_evidence.md``."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class TimeOptions:
     """
 
     exact: bool = False
-    """Count ``(N - 1) / N`` where the book rounds to 1."""
+    """Count ``(N - 1) / N`` where the book rounds it to 1."""
     efficiency: float = 1.0
-    """The fraction of the bandwidth that is reached; the book measures 0.95 on v5e."""
+    """The share of the bandwidth that is reached; the book measures 0.95 on v5e."""
     one_way: bool = False
-    """Rings send blocks in one direction only."""
+    """Whether rings send blocks in one direction only."""
 
     def __post_init__(self) -> None:
         if not LEAST_EFFICIENCY <= self.efficiency <= 1:
@@ -49,7 +50,7 @@ class TimeOptions:
 
 @dataclass(frozen=True)
 class Rates:
-    """The rates of one op along some axes, which do not depend on the bytes.
+    """The rates of an op along some axes, independent of the bytes.
 
     The bandwidth bound is ``bytes * seconds_per_byte``, and the latency bound ``latency_seconds``.
     """
@@ -59,7 +60,7 @@ class Rates:
     seconds_per_byte: float
     latency_seconds: float
     formula: str
-    """The bandwidth bound, with ``{V}`` for the bytes."""
+    """The bandwidth bound as text, with ``{V}`` for the bytes."""
     latency_formula: str
     wraparound: bool
     link_share: float
@@ -67,17 +68,18 @@ class Rates:
     network_seconds_per_byte: float = 0.0
     """Seconds per byte between slices or nodes; 0 within one."""
     links_seconds_per_byte: float | None = None
-    """Seconds per byte within slices or nodes; ``None``: what is left of ``seconds_per_byte``."""
+    """Seconds per byte within slices or nodes; ``None`` for ``seconds_per_byte`` minus that of the
+    network."""
     reduced_seconds_per_byte: float = math.inf
-    """Seconds per byte within nodes whose switches add up."""
+    """Seconds per byte within nodes whose switches do reductions."""
     overlaps_network: bool = False
     """Whether devices send within nodes and between them at the same time."""
     links_steps: int = 0
-    """Messages of a group within a slice or node that wait for each other."""
+    """The number of sequential messages of a group within a slice or node."""
     network_steps: int = 0
-    """Messages between slices or nodes that wait for each other."""
+    """The number of sequential messages between slices or nodes."""
     chunks: int = 1
-    """The parts of V that devices send in a step."""
+    """The number of parts into which V is divided; devices send one per step."""
 
     def seconds(self, num_bytes: float) -> float:
         """Return the time for V = ``num_bytes``."""

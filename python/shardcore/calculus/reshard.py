@@ -12,11 +12,11 @@ unreduced            unused               ``all_reduce``
 unreduced            shards a dim         ``reduce_scatter``
 ===================  ===================  ==========================================
 
-Slices come first, since they make later operands smaller; then sums, moves and gathers. Where an
-AllReduce is followed by gathers there is a second way: a ReduceScatter, and one AllGather of all
-axes over the links of all of them. The blocks of an axis are contiguous only if it is the minor
-most of its dim: otherwise a ``permute`` makes it minor most before it leaves the dim. A ``permute``
-also reorders the axes of a dim.
+Slices come first, because they make later operands smaller; then sums, moves and gathers. If an
+AllReduce is followed by gathers, there is a second way: a ReduceScatter, and one AllGather of all
+axes over all their links. The blocks of an axis are contiguous only if it is the minor-most axis of
+its dim; otherwise a ``permute`` makes it minor-most before it leaves the dim. A ``permute`` also
+reorders the axes of a dim.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Step:
     tensor: str
     axes: tuple[AxisRef, ...]
     dim: int | None
-    """The dim that gets the axes, for ops that shard one."""
+    """The dim that gets the axes, for ops that shard a dim."""
     before: Layout
     before_unreduced: tuple[AxisRef, ...]
     after: Layout
@@ -47,7 +47,7 @@ class Step:
 
     @property
     def volume(self) -> Layout:
-        """The layout whose bytes on a device are V of the time model."""
+        """The layout whose bytes on a device are the V of the time model."""
         if self.op in ("all_gather", "all_to_all"):
             gone = set(self.axes)
             return tuple(tuple(axis for axis in cut if axis not in gone) for cut in self.before)
@@ -55,7 +55,7 @@ class Step:
 
 
 class _Way:
-    """Builds steps one after the other."""
+    """A sequence of steps under construction."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Way:
         self.steps: list[Step] = []
 
     def apply(self, op: str, axes: Sequence[AxisRef], dim: int | None = None) -> None:
-        """Add a step along ``axes``, if there are any."""
+        """Add a step along ``axes``, unless there are none."""
         if not axes:
             return
         before, before_unreduced = self.frozen(), tuple(self.unreduced)
@@ -82,7 +82,7 @@ class _Way:
         self._add(op, axes, dim, before, before_unreduced)
 
     def reorder(self, dim: int, order: Sequence[AxisRef]) -> None:
-        """Bring the axes of ``dim`` into ``order``, by a permute if they are in another."""
+        """Bring the axes of ``dim`` into ``order``, by a permute if the order differs."""
         if self.layout[dim] == list(order):
             return
         before = self.frozen()
@@ -90,7 +90,7 @@ class _Way:
         self._add("permute", order, None, before, tuple(self.unreduced))
 
     def free(self, axes: Sequence[AxisRef]) -> None:
-        """Make ``axes`` the minor-most axes of their dims, so that they can leave."""
+        """Make ``axes`` the minor-most axes of their dims, so that they can be removed."""
         for dim, cut in enumerate(self.layout):
             kept = [axis for axis in cut if axis not in axes]
             if cut[: len(kept)] != kept:
@@ -123,7 +123,7 @@ def ways(
 ) -> list[list[Step]]:
     """Return sequences of steps from ``source`` to ``target``, the direct one first.
 
-    The source is unreduced along ``unreduced``; the target along those of them in ``kept``.
+    The source is unreduced along ``unreduced``; the target stays unreduced along ``kept``.
     """
     unreduced = [axis for axis in unreduced if axis not in kept]
     start = {axis: dim for dim, cut in enumerate(source) for axis in cut}

@@ -29,21 +29,21 @@ from shardcore.expected import expect, expect_all
 from shardcore.units import plural
 
 RING_OPS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "matmul")
-"""What :func:`ring` has a schedule for."""
+"""The collectives that :func:`ring` has a schedule for."""
 
 MAX_RING = 64
-"""The most devices of a ring whose schedule is made."""
+"""The largest ring for which a schedule is made."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """One message of a hop: blocks that a device sends to a neighbour."""
+    """One message of a hop: the blocks that a device sends to a neighbour."""
 
     source: int
     target: int
     blocks: tuple[str, ...]
-    """``"2"`` is block 2; ``"2+3"`` is a sum of terms of devices 2 and 3; ``"0>2"`` is what device
-    0 has for device 2."""
+    """``"2"`` is block 2; ``"2+3"`` is the sum of the terms of devices 2 and 3; ``"0>2"`` is the
+    block that device 0 has for device 2."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class Ring:
     both_ways: bool
     hops: tuple[tuple[Send, ...], ...]
     held: tuple[tuple[tuple[str, ...], ...], ...]
-    """What each device holds before the first hop and after each."""
+    """The blocks on each device before the first hop and after each hop."""
 
     def __post_init__(self) -> None:
         expect(self.op, str)
@@ -92,7 +92,7 @@ class Ring:
         return "\n".join(lines)
 
     def svg(self) -> str:
-        """Return an animated SVG: devices on a circle, and blocks that travel along its links."""
+        """Return an animated SVG: devices on a circle, and blocks that travel along the links."""
         from shardcore.calculus.rings_svg import animation
 
         return animation(self)
@@ -105,9 +105,9 @@ def ring(op: str, devices: int, *, both_ways: bool = True) -> Ring:
     """Return the schedule of ``op`` on a ring.
 
     Args:
-        op: one of :data:`RING_OPS`, as :func:`Collective.of` takes them.
+        op: one of :data:`RING_OPS`, in the spellings of :func:`Collective.of`.
         devices: the number of devices.
-        both_ways: whether links carry blocks in both directions at a time.
+        both_ways: whether links carry blocks in both directions at the same time.
 
     Raises:
         CalculusError: ``op`` has no schedule (``invalid-collective``), or there are fewer than 2
@@ -159,7 +159,7 @@ Held = tuple[tuple[str, ...], ...]
 
 
 def _ways(devices: int, both_ways: bool) -> list[tuple[int, int]]:
-    """For each direction, its sign and how many devices far blocks travel in it."""
+    """For each direction, its sign, and how many hops blocks travel in it."""
     if not both_ways:
         return [(1, devices - 1)]
     return [(1, devices // 2), (-1, (devices - 1) // 2)]
@@ -186,7 +186,8 @@ def _gather(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held]
 
 
 def _matmul(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held]]:
-    """An AllGather; after hop h a device has multiplied what it held before that hop."""
+    """An AllGather; after hop h, a device has multiplied the blocks that it held before that
+    hop."""
     hops, states = _gather(devices, both_ways)
     done: list[Held] = [tuple(() for _ in range(devices))]
     for before in states:
@@ -204,7 +205,7 @@ def _matmul(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held]
 
 
 def _scatter(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held]]:
-    """Block b of the sum starts at the devices farthest from b, and gathers terms on its way."""
+    """Block b of the sum starts at the devices farthest from b, and collects terms on its way."""
     ways = _ways(devices, both_ways)
     most = max(far for _, far in ways)
     terms = [{block: {device} for block in range(devices)} for device in range(devices)]
@@ -230,7 +231,7 @@ def _scatter(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held
 
 
 def _exchange(devices: int, both_ways: bool) -> tuple[list[list[Send]], list[Held]]:
-    """Every block ``source>target`` goes the shorter way, a neighbour a hop."""
+    """Each block ``source>target`` takes the shorter way, one neighbour per hop."""
     at = {(s, t): s for s in range(devices) for t in range(devices)}
     ways = _ways(devices, both_ways)
 

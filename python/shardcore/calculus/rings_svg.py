@@ -1,4 +1,4 @@
-"""Draws the schedule of a collective on a ring as an animated SVG, which loops by itself."""
+"""Draws the schedule of a collective on a ring as a looping animated SVG."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from shardcore.calculus.rings import Ring
 
 HOP_SECONDS = 1.5
-"""The time that a hop takes in the animation."""
+"""The duration of a hop in the animation."""
 _SIZE, _RADIUS, _BOX = 520, 170, 62
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756", "#72b7b2", "#b279a2", "#9d755d", "#eeca3b")
 
 
 def animation(ring: Ring) -> str:
-    """Return ``ring`` as SVG: devices, what each holds after each hop, and the blocks on their way.
+    """Return ``ring`` as SVG: the devices, the blocks on each after each hop, and moving blocks.
 
-    It has no script; viewers that show no animation show what devices hold at first.
+    It has no script; viewers without animation show the blocks before the first hop.
     """
     steps = len(ring.held)
     length = HOP_SECONDS * steps
@@ -69,13 +69,13 @@ def _labels(ring: Ring, state: tuple[tuple[str, ...], ...], step: int) -> list[s
 
 
 def _number(block: str) -> int:
-    """The number by which a block has its colour: its own, or that of the device it is for."""
+    """The number that decides a block's colour: its own, or that of the device it is for."""
     last = block.removesuffix("*B").replace(">", "@").rsplit("@", 1)[-1]
     return int(last) if last.isdigit() else 0
 
 
 def _during(step: int, steps: int, length: float, inside: str) -> str:
-    """A group that is visible in one step of the animation."""
+    """A group that is visible during one step of the animation."""
     start, end = step / steps, (step + 1) / steps
     times = [0.0, start, end] if start else [0.0, end]
     values = ["hidden", "visible", "hidden"] if start else ["visible", "hidden"]

@@ -1,8 +1,8 @@
-"""Slices: tori of chips that a network of the data center connects, and the shapes they have.
+"""Slices: tori of chips that a data center network connects, and their shapes.
 
-Devices fill slices in the order of their ids, so the major mesh axes span slices. Without a
-topology a slice gets the shape that is most like a cube, and mesh axes lie on whole physical axes
-of it: ``fsdp=256`` is 16x16 on a pod of v5e, ``fsdp=16, tensor=4`` is 4x4 and 4 on one of v5p.
+Devices fill slices in the order of their ids, so the major mesh axes span slices. Without a given
+topology, a slice has the shape closest to a cube, and mesh axes lie on whole physical axes of it:
+``fsdp=256`` is 16x16 on a pod of v5e; ``fsdp=16, tensor=4`` is 4x4 and 4 on one of v5p.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from shardcore.errors import CalculusError
 _CUBE = 4
 """Large slices of a 3D torus are made of cubes with sides of this many chips."""
 _MOST_SHAPES = 4096
-"""Slices of more shapes than any pod has are not looked at."""
+"""If there are more possible shapes of slices, which no pod has, none is considered."""
 _MOST_AXES = 6
-"""Nor are those of tori of more axes."""
+"""Nor are slices of tori with more axes."""
 _LARGEST_FACTOR = 1 << 20
-"""The largest factor of a number of chips that is looked for."""
+"""The largest factor of a number of chips that is searched."""
 
 
 def slices_of(mesh: Mesh, hardware: Hardware, given: int | None) -> int:
     """Return the number of slices: ``given``, or as many as pods are needed.
 
     Raises:
-        CalculusError: the devices do not make as many slices (``invalid-topology``).
+        CalculusError: the devices cannot form that many slices (``invalid-topology``).
     """
     devices = mesh.num_devices
     if given is None:
         pod = math.prod(hardware.pod)
-        # Of a chip whose pod is not known, any number makes one slice.
+        # If the chip's pod is unknown, any number of chips is one slice.
         if not hardware.is_torus or not hardware.pod or devices <= pod or devices % pod:
             return 1
         given = devices // pod
@@ -57,10 +57,10 @@ def slices_of(mesh: Mesh, hardware: Hardware, given: int | None) -> int:
 
 
 def networked(hardware: Hardware, bytes_per_second: float | None) -> Hardware:
-    """Return ``hardware`` with a network between slices or nodes of ``bytes_per_second`` a chip.
+    """Return ``hardware`` with this network bandwidth per chip between slices or nodes.
 
     Raises:
-        CalculusError: it is no number above 0 (``invalid-option``).
+        CalculusError: it is not above 0 (``invalid-option``).
     """
     if bytes_per_second is None:
         return hardware
@@ -84,7 +84,7 @@ def sizes_inside(mesh: Mesh, slices: int) -> dict[str, int]:
 
 
 def _inside(mesh: Mesh, slices: int) -> dict[str, int] | None:
-    """The sizes within a slice; ``None`` if slices do not divide the axes."""
+    """The sizes within a slice; ``None`` if the slices do not divide the axes."""
     if mesh.num_devices % slices:
         return None
     left, found = slices, {}
@@ -101,8 +101,8 @@ def _inside(mesh: Mesh, slices: int) -> dict[str, int] | None:
 def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ...]] | None:
     """Return the physical axes of mesh axes of these ``sizes`` on one slice.
 
-    ``None`` where mesh axes cannot lie on whole physical axes of a slice, or each by itself makes
-    one: then each mesh axis is a physical axis.
+    ``None`` if mesh axes cannot lie on whole physical axes of a slice, or if each can be a physical
+    axis on its own: then each is.
     """
     chips = math.prod(sizes.values())
     rank = hardware.physical_axes
@@ -124,7 +124,7 @@ def placed(sizes: dict[str, int], hardware: Hardware) -> dict[str, tuple[int, ..
 
 
 def fits(sizes: Iterable[int], hardware: Hardware) -> bool:
-    """Whether each mesh axis of these ``sizes`` can be a physical axis of a slice by itself."""
+    """Whether each mesh axis of these ``sizes`` can be a physical axis of a slice on its own."""
     if not hardware.is_torus or hardware.physical_axes is None:
         return True
     used = sorted((size for size in sizes if size > 1), reverse=True)
@@ -135,10 +135,10 @@ def fits(sizes: Iterable[int], hardware: Hardware) -> bool:
 
 
 def shape_of(sizes: Iterable[int], hardware: Hardware) -> tuple[int, ...] | None:
-    """Return the shape of a slice for a mesh with these ``sizes``, which is most like a cube.
+    """Return the shape closest to a cube of a slice for a mesh with these ``sizes``.
 
-    ``None`` where physical axes are not known, or where each mesh axis has one, in a slice that is
-    larger than a pod.
+    ``None`` if the physical axes are unknown, or if each mesh axis has its own, in a slice larger
+    than a pod.
     """
     rank = hardware.physical_axes
     if rank is None or rank > _MOST_AXES:
@@ -163,13 +163,13 @@ def _is_part_of_a_cube(chips: int, rank: int) -> bool:
 def _most_like_a_cube(
     chips: int, limits: Sequence[int], multiple: int
 ) -> Iterable[tuple[int, ...]]:
-    """The shapes of a slice, those most like a cube first; none where there are very many."""
+    """The shapes of a slice, those closest to a cube first; none if there are too many."""
     shapes = list(islice(_shapes(chips, limits, multiple), _MOST_SHAPES + 1))
     return sorted(shapes, key=sum) if len(shapes) <= _MOST_SHAPES else ()
 
 
 def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[int, ...]]:
-    """The shapes of a slice of ``chips`` within ``limits``, which descend, as the sizes do."""
+    """The shapes of a slice of ``chips`` within ``limits``; both are in descending order."""
     usable = [size for size in divisors(chips, limits[0]) if size % multiple == 0]
 
     def shapes(left: int, place: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -189,7 +189,7 @@ def _shapes(chips: int, limits: Sequence[int], multiple: int) -> Iterator[tuple[
 
 
 def divisors(number: int, most: int) -> list[int]:
-    """Return the divisors of ``number``, ascending, ``most`` at most."""
+    """Return the divisors of ``number`` up to ``most``, ascending."""
     found = [1]
     left, factor = number, 2
     while left > 1:

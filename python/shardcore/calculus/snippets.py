@@ -1,4 +1,4 @@
-"""A JAX program for each collective that runs it under ``shard_map``, checks it, and times it.
+"""JAX programs that run a collective under ``shard_map``, check it, and time it.
 
 The programs need as many devices as the mesh has. On a CPU, set
 ``XLA_FLAGS=--xla_force_host_platform_device_count=8`` before JAX is imported.
@@ -61,12 +61,12 @@ print("{op}", x.dtype, x.sharding.spec, "->", y.sharding.spec, seconds, "s")
 def snippet(collective: Collective, mesh: Mesh) -> str:
     """Return a program that runs ``collective`` on ``mesh``, checks its result, and times it.
 
-    A ReduceScatter or AllReduce is given the same terms on all devices, so that the sum is the
-    input times the number of devices.
+    For a ReduceScatter or AllReduce, all devices have the same terms, so the sum is the input times
+    the number of devices.
 
     Raises:
-        CalculusError: sizes or the element type are not known (``missing-size``), or the devices do
-            not divide a dim evenly, or an axis to gather is not the minor most of its dim
+        CalculusError: sizes or the element type are unknown (``missing-size``), or the devices do
+            not divide a dim evenly, or an axis to gather is not the minor-most of its dim
             (``invalid-collective``).
     """
     expect(collective, Collective)

@@ -53,7 +53,7 @@ def parse_spec(text: str) -> Spec:
     After ``unreduced`` may come ``unreduced_kind=max``, as JAX prints it, and ``reduced={"V"}``.
 
     Raises:
-        ParseError: it is no spec (``notation``).
+        ParseError: the text is no spec (``notation``).
     """
     parser = Parser(text, None, "<spec>", form=_HINT)
     if not parser.match(_SPEC):
@@ -102,7 +102,7 @@ def _axis(parser: Parser) -> str:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """The character that Python writes as ``match``."""
+    """The character that the Python escape ``match`` stands for."""
     escape = match[1]
     return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
@@ -125,8 +125,8 @@ class Spelling(NamedTuple):
     array: NamedArray
     mesh: Mesh
     sharding: TensorSharding
-    """The sharding over :attr:`mesh`, with the priorities and replicated axes of `sdy` text, which
-    the array does not have."""
+    """The sharding over :attr:`mesh`, including priorities and replicated axes of `sdy` text, which
+    the array lacks."""
 
 
 def parse_any(
@@ -143,13 +143,13 @@ def parse_whole(
 
     Args:
         text: the array.
-        mesh: the mesh; not needed where the text has one, or devices that it can be inferred from.
-        shape: the sizes of dims that the text does not have.
+        mesh: the mesh; not needed if the text has one, or lists devices from which it follows.
+        shape: the sizes of dims, if the text lacks them.
 
     Raises:
         ParseError, VerificationError: as for the notation that it is in.
-        CalculusError: a mesh is needed and none is known (``invalid-option``), or the sizes do not
-            fit the dims (``size-mismatch``).
+        CalculusError: a mesh is needed but not given (``invalid-option``), or the sizes do not fit
+            the dims (``size-mismatch``).
     """
     expect(text, str)
     pasted = unwrap(text)
@@ -174,8 +174,8 @@ def parse_whole(
 
 
 def assumed_mesh(text: str, size: int = 2) -> Mesh | None:
-    """Return a mesh for ``text``: its axes in the order in which it names them, each of ``size``
-    devices, or of as many as its sub-axes need; ``None`` for a text without axes.
+    """Return a mesh for ``text``: its axes in order of appearance, each of ``size`` devices, or of
+    as many as its sub-axes need; ``None`` for a text without axes.
 
     Raises:
         ParseError, VerificationError: as for the notation that it is in.

@@ -43,7 +43,7 @@ def mlir_type(dtype: str) -> str:
 
 
 class Lines:
-    """Lines of one function, which name their values one after the other."""
+    """Lines of one function; its values are numbered consecutively."""
 
     def __init__(self, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -51,18 +51,18 @@ class Lines:
         self._count = 0
 
     def name(self) -> str:
-        """Return a name that no value has."""
+        """Return an unused name."""
         self._count += 1
         return f"%{self._count - 1}"
 
     def op(self, text: str, shape: Sequence[int], element: str) -> Tensor:
-        """Add an op with one result, whose text ends before the type of that, and return this."""
+        """Add an op with one result; ``text`` ends before the result type. Return the result."""
         tensor = Tensor(self.name(), tuple(shape), element)
         self.text.append(f"{tensor.name} = {text}{tensor.type}")
         return tensor
 
     def constant(self, value: str, shape: Sequence[int] = (), element: str = "i32") -> Tensor:
-        """Add a constant of which all elements are ``value``, or that is the list ``value``."""
+        """Add a constant whose elements are all ``value``, or which is the list ``value``."""
         return self.op(f"stablehlo.constant dense<{value}> : ", shape, element)
 
     def zero(self, shape: Sequence[int], element: str) -> Tensor:
@@ -72,7 +72,7 @@ class Lines:
         return self.constant("(0.0,0.0)" if element in _COMPLEX.values() else kind, shape, element)
 
     def binary(self, op: str, left: Tensor, right: Tensor) -> Tensor:
-        """Add an element-wise op of StableHLO."""
+        """Add an elementwise op of StableHLO."""
         return self.op(f"stablehlo.{op} {left.name}, {right.name} : ", left.shape, left.element)
 
     def sharding(self, layout: Sequence[Sequence[AxisRef]]) -> str:
@@ -87,7 +87,7 @@ class Lines:
         )
 
     def slice(self, tensor: Tensor, dim: int, start: Tensor, size: int) -> Tensor:
-        """Add a slice of ``size`` elements from ``start`` on along ``dim``."""
+        """Add a slice of ``size`` elements, starting at ``start``, along ``dim``."""
         shape = [size if at == dim else extent for at, extent in enumerate(tensor.shape)]
         starts = self._starts(tensor, dim, start)
         indices = ", ".join(["tensor<i32>"] * len(shape))
@@ -99,7 +99,7 @@ class Lines:
         )
 
     def updated(self, tensor: Tensor, part: Tensor, dim: int, start: Tensor) -> Tensor:
-        """Add ``tensor`` with ``part`` in the place from ``start`` on along ``dim``."""
+        """Add ``tensor`` with ``part`` written into it, starting at ``start``, along ``dim``."""
         starts = self._starts(tensor, dim, start)
         indices = ", ".join(["tensor<i32>"] * len(tensor.shape))
         return self.op(
@@ -112,7 +112,7 @@ class Lines:
     def product(
         self, contraction: Contraction, left: Tensor, right: Tensor, element: str
     ) -> Tensor:
-        """Add the product of operands that are whole or shards."""
+        """Add the product of two operands, global arrays or shards."""
         one, two = map(names, contraction.operands)
         output = names(contraction.output)
         left, one = self._summed(left, one, {*two, *output})
@@ -151,7 +151,7 @@ class Lines:
     def _summed(
         self, tensor: Tensor, dims: tuple[str, ...], kept: set[str]
     ) -> tuple[Tensor, tuple[str, ...]]:
-        """Add the sum of ``tensor`` over the dims that nothing else has."""
+        """Add the sum of ``tensor`` over the dims that occur nowhere else."""
         gone = [at for at, dim in enumerate(dims) if dim not in kept]
         if not gone:
             return tensor, dims

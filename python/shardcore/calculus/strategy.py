@@ -1,4 +1,4 @@
-"""A strategy for a product: its steps, and all of its figures."""
+"""A strategy for a product: its steps and its figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class TimedStep:
     when: str
     """``"before"`` or ``"after"`` the multiplication."""
     text: str
-    """What it does, ``A[I, J_X] -> A[I, J]``."""
+    """The step in notation, ``A[I, J_X] -> A[I, J]``."""
     dim: str | None
     seconds: float
     bytes: float
@@ -28,7 +28,7 @@ class TimedStep:
     bound: str
     """``"bandwidth"``, ``"latency"``, or ``"free"``."""
     stage: int = 0
-    """The product that it belongs to, from 0."""
+    """The index of its product in the chain, from 0."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -55,18 +55,18 @@ class Strategy:
     comm_seconds: float
     compute_seconds: float
     total_seconds: float
-    """Time if communication and computation of each product overlap entirely."""
+    """Seconds if communication and computation of each product overlap entirely."""
     serial_seconds: float
-    """Time if they do not overlap."""
+    """Seconds if they do not overlap."""
     chunked_seconds: float
-    """Time if they overlap except for the first chunk."""
+    """Seconds if they overlap except for the first chunk."""
     flops_per_device: float
     bytes_per_device: float
-    """The most bytes that a device holds at once: stored, gathered and computed."""
+    """The peak of bytes on a device: stored, gathered and computed arrays."""
     stored_bytes_per_device: float
     """Bytes of the operands and the output in their given shardings."""
     hbm_seconds: float
-    """Time to read operands from memory and write products; not included in the other times."""
+    """Seconds to read operands from memory and write products; not part of the other times."""
     fits: bool = True
     """Whether ``bytes_per_device`` is within the memory limit."""
 
@@ -146,7 +146,7 @@ def _multiplication(stage: Stage) -> str:
 
 
 def step_name(step: Step, dim: str | None) -> str:
-    """Return a step in short, ``ReduceScatter_{X,K}(C)``, where ``dim`` gets its axes."""
+    """Return a step in short, ``ReduceScatter_{X,K}(C)``; ``dim`` is the dim that gets the axes."""
     axes = axes_text(step.axes)
     where = axes if dim is None else f"{axes},{dim}"
     return f"{book_name(step.op)}_{where if len(where) == 1 else f'{{{where}}}'}({step.tensor})"

@@ -15,10 +15,10 @@ from shardcore.errors import CalculusError
 
 
 def split(array: NamedArray, wanted: Sequence[AxisRef], mesh: Mesh | None) -> NamedArray:
-    """Return ``array`` with its axes split at the bounds of the sub-axes in ``wanted``.
+    """Return ``array`` with its axes split at the boundaries of the sub-axes in ``wanted``.
 
     Raises:
-        CalculusError: sub-axes are involved and there is no mesh (``invalid-collective``).
+        CalculusError: sub-axes are involved, but there is no mesh (``invalid-collective``).
     """
     parts = [axis for axis in wanted if not axis.is_full]
     if not parts and all(axis.is_full for axis in array.axes):
@@ -58,7 +58,7 @@ def _pieces(axes: Iterable[AxisRef], wanted: Sequence[AxisRef], mesh: Mesh) -> I
 
 
 def _split_at(axis: AxisRef, other: AxisRef, mesh: Mesh) -> list[AxisRef]:
-    """The parts of ``axis`` before ``other``, shared with it, and after it."""
+    """The parts of ``axis`` before ``other``, in common with it, and after it."""
     shared = axis.overlap(other)
     if shared is None:
         return [axis]

@@ -26,7 +26,7 @@ from shardcore.units import format_seconds
 def switched(
     op: str, axes: tuple[AxisRef, ...], devices: int, topology: Topology, options: TimeOptions
 ) -> Rates:
-    """Return the rates that determine the time of ``op`` along ``axes``."""
+    """Return the rates from which the time of ``op`` along ``axes`` follows."""
     chip = topology.hardware
     nodes, inside = topology.nodes_of(axes)
     width = chip.link_bytes_per_second * options.efficiency
@@ -43,7 +43,7 @@ def switched(
     if nodes > 1:
         across = _across(op, nodes, inside, out, topology, options)
         network = times * across[0]
-        # In the book traffic within nodes overlaps with that between nodes, and is not counted.
+        # In the source, traffic within nodes overlaps with that between nodes, and is not counted.
         share, formula = max(across, (share, formula)) if options.exact else across
     prefix = "2 * " if times == 2 else ""
     hops = 1 if nodes == 1 else 2
@@ -94,6 +94,6 @@ def _across(
 
 
 def groups_of_node(inside: int, topology: Topology) -> int:
-    """The number of groups that share a node, each with ``inside`` devices in it."""
+    """The number of groups that share a node; each has ``inside`` devices in it."""
     devices = min(topology.hardware.node_size, topology.mesh.num_devices)
     return max(devices // inside, 1)

@@ -1,7 +1,7 @@
 """Maps mesh axes to the physical axes of a torus, which are rings or lines.
 
-Without a topology every mesh axis is one physical axis where the torus has as many; otherwise some
-share one (:mod:`~shardcore.calculus.physical_axes`). With ``4x4x4`` and ``X=0,1`` the mesh axis
+Without a topology, every mesh axis is one physical axis if the torus has enough; otherwise some
+share one (:mod:`~shardcore.calculus.physical_axes`). With ``4x4x4`` and ``X=0,1``, the mesh axis
 ``X`` of 16 devices runs over two physical axes of four chips: twice the bandwidth, fewer hops.
 
 Source: "How to Scale Your Model", chapter 3, the note below the second quiz on AllGather.
@@ -28,7 +28,7 @@ from shardcore.expected import expect
 
 @dataclass(frozen=True, repr=False)
 class Topology:
-    """The physical axes that each mesh axis runs over."""
+    """The physical axes of each mesh axis."""
 
     mesh: Mesh
     hardware: Hardware
@@ -36,7 +36,7 @@ class Topology:
     notes: tuple[str, ...] = ()
     """Remarks, such as that the mesh is larger than a pod."""
     slices: int = 1
-    """The number of tori, which a network connects; :attr:`axes` are those within one of them."""
+    """The number of tori, connected by a network; :attr:`axes` are those within one torus."""
 
     @staticmethod
     def of(
@@ -48,16 +48,17 @@ class Topology:
     ) -> Topology:
         """Map ``mesh`` to tori of ``shape``, mesh axes to physical axes by ``mapping``.
 
-        Without ``mapping`` the mesh axes take physical axes in order, and parts of them where
-        whole ones do not make up their sizes. Without ``shape`` each mesh axis is a physical axis,
-        or lies on several where so many chips do not come in one row; where there are more mesh
-        axes than physical ones, some share the links of one.
-        ``slices`` is the number of tori; without it, as many as pods are needed.
+        Without ``mapping``, mesh axes take physical axes in order, or parts of them if whole ones
+        do not fit their sizes. Without ``shape``, each mesh axis is a physical axis, or spans
+        several if no physical axis is that long; if there are more mesh axes than physical ones,
+        some share the links of one. ``slices`` is the number of tori; by default as many as pods
+        are needed.
 
         Raises:
             CalculusError: sizes do not match, a physical axis is used twice or does not exist
                 (``invalid-topology``).
-            TypeError: ``mesh`` or ``hardware`` is none, ``mapping`` no mapping of names to numbers.
+            TypeError: ``mesh`` or ``hardware`` is of another type, or ``mapping`` does not map
+                names to numbers.
             VerificationError: ``mapping`` names an axis that the mesh lacks (``unknown-axis``).
         """
         expect(mesh, Mesh)
@@ -105,14 +106,14 @@ class Topology:
         return f"<Topology {axes} of {self.hardware.name}>"
 
     def along(self, axes: Axis | Iterable[Axis]) -> list[PhysicalAxis]:
-        """Return the physical axes of ``axes``, mesh axes or sub-axes, that have several chips."""
+        """Return the physical axes of ``axes``, mesh axes or sub-axes, with more than one chip."""
         refs = axis_refs(axes)
         return joined(part for axis in refs for part in self._below(axis) if part.size > 1)
 
     def along_group(self, axes: Axis | Iterable[Axis], devices: int) -> list[PhysicalAxis]:
         """Return the physical axes of a group of ``devices`` along ``axes`` within one slice.
 
-        Where listed device ids put other devices in a slice than the axes do, that is a line.
+        If the order of device ids puts other devices into a slice than the axes do, that is a line.
         """
         parts = self.along(axes)
         if math.prod(part.size for part in parts) == devices:
@@ -132,7 +133,7 @@ class Topology:
             low, high = max(start, below), min(end, above)
             if low < high:
                 if low % below or high % low or part.size % (high // below):
-                    # It spans physical axes in part: modelled as a line.
+                    # The group spans a part of physical axes: modelled as a line.
                     stride = max(part.stride for part in parts)
                     return (PhysicalAxis(axis.size_in(self.mesh), False, stride),)
                 closes = part.wraps_around and high == above
@@ -149,7 +150,7 @@ class Topology:
     def nodes_of(self, axes: Iterable[Axis]) -> tuple[int, int]:
         """Return the number of nodes of a group along ``axes``, and its most devices in one node.
 
-        Nodes take devices in the order of their ids.
+        Devices are assigned to nodes in the order of their ids.
         """
         return self.mesh.group_nodes(axis_refs(axes), self.hardware.node_size)
 
@@ -158,7 +159,7 @@ def parse_shape(shape: str | Sequence[int]) -> tuple[int, ...]:
     """Parse ``4x4x4``, or check a sequence of sizes.
 
     Raises:
-        CalculusError: it is something else (``invalid-topology``).
+        CalculusError: it has another form (``invalid-topology``).
     """
     if isinstance(shape, str):
         text = shape
@@ -182,7 +183,7 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Parse ``X=0,1``, or several as ``X=0,1 Y=2`` or ``X=0,1;Y=2``.
 
     Raises:
-        CalculusError: it is something else (``invalid-topology``).
+        CalculusError: it has another form (``invalid-topology``).
     """
     mapping: dict[str, tuple[int, ...]] = {}
     for text in texts:
@@ -206,7 +207,7 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _places(mapping: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
-    """The physical axes of each mesh axis, as numbers."""
+    """The physical axes of each mesh axis, as integers."""
     expect(mapping, Mapping)
     found: dict[str, tuple[int, ...]] = {}
     for name, places in mapping.items():
@@ -270,7 +271,7 @@ def _mapped(
 def _fitting(
     mesh: Mesh, hardware: Hardware, parts: tuple[int, ...], inside: Mapping[str, int]
 ) -> str:
-    """The hint that names what fits the mesh: another topology, or several slices of this one."""
+    """The hint with what would fit the mesh: another topology, or several slices of this one."""
     sizes = [size for size in inside.values() if size > 1] or [1]
     shape = shape_of(sizes, hardware) or tuple(sizes)
     hint = f"a topology of {_show(shape)} has as many"
@@ -287,7 +288,8 @@ def _fitting(
 def _in_order(
     inside: Mapping[str, int], parts: tuple[int, ...]
 ) -> dict[str, tuple[int, ...]] | None:
-    """Give each mesh axis the next physical axes that make up its size; ``None`` if none do."""
+    """For each mesh axis the next physical axes whose sizes make up its size; ``None`` if none
+    do."""
     found: dict[str, tuple[int, ...]] = {}
     place = 0
     for name, size in inside.items():
@@ -330,7 +332,7 @@ def _physical(
 def _sharing(
     hardware: Hardware, axes: Mapping[str, tuple[PhysicalAxis, ...]], shape: tuple[int, ...]
 ) -> tuple[str, ...]:
-    """The note that says which mesh axes share the links of a physical axis."""
+    """The note about mesh axes that share the links of a physical axis."""
     sharers: dict[int, list[str]] = {}
     for name, parts in axes.items():
         for part in parts:
@@ -353,7 +355,7 @@ def _show(sizes: Iterable[int]) -> str:
 
 
 def _mistake(message: str, shown: object, hint: str) -> CalculusError:
-    """The error that a topology or mapping does not fit; ``shown`` is the part that is wrong."""
+    """The error that a topology or mapping does not fit; ``shown`` is the wrong part."""
     return mistake(
         CalculusError,
         "invalid-topology",

@@ -1,7 +1,7 @@
-"""The command line: ``shardcore propagate``, ``shardcore opt`` and others, each in a file.
+"""The command line: ``shardcore propagate``, ``shardcore opt`` and others, each in its own file.
 
-A user mistake is printed to standard error with its place in the text; the exit code is then 1, and
-2 for a mistake in the command line itself.
+A user's mistake is printed to standard error with its position in the text. The exit code is then
+1; it is 2 for a mistake in the command line itself.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _refuse(parser: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
-    """Leave with exit code 2, the usage of the command, and the option that was meant."""
+    """Exit with code 2, the usage of the command, and the option that was probably meant."""
     from shardcore.calculus.mistakes import close_names
 
     message = f"unrecognized arguments: {' '.join(unknown)}"
@@ -128,10 +128,10 @@ def _refuse(parser: argparse.ArgumentParser, unknown: list[str]) -> NoReturn:
 
 
 def check_command(parser: Parser, name: str) -> None:
-    """Leave with exit code 2 and the command that was meant unless ``name`` is one."""
+    """Unless ``name`` is a command, exit with code 2 and the command that was probably meant."""
     commands = _commands(parser)
     if name not in commands.choices:
-        # The calculus is not imported with the command line.
+        # The calculus is imported here, as the command line does not import it.
         from shardcore.bounded import shown
         from shardcore.calculus.mistakes import choices
 
@@ -147,7 +147,7 @@ def _commands(parser: Parser) -> argparse._SubParsersAction[Parser]:
 
 
 def _not_utf8(error: UnicodeError) -> str:
-    """The message about an argument of the command line that is not UTF-8."""
+    """The message about a command-line argument that is not UTF-8."""
     if isinstance(error, UnicodeEncodeError):
         return f"{error.object.encode('utf-8', 'backslashreplace').decode()} is not UTF-8"
     return str(error)
@@ -194,7 +194,7 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"shardcore {shardcore.__version__}")
     commands = parser.add_subparsers(required=True, title="commands", metavar="COMMAND")
     propagate.add(commands)
-    # `opt` takes passes as flags, in order, so it reads its own arguments; this is for --help.
+    # `opt` takes passes as flags, in order, so it parses its own arguments; this is for --help.
     commands.add_parser("opt", help="run passes on a program, as sdy_opt does", add_help=False)
     cost.add(commands)
     calibrate.add(commands)

@@ -97,7 +97,7 @@ def _reading(array: NamedArray, mesh: Mesh, options: argparse.Namespace) -> dict
 
 
 def _spec(array: NamedArray, sharding: TensorSharding) -> dict[str, Any]:
-    """The sharding as a ``PartitionSpec``, and the properties that a spec cannot express."""
+    """The sharding as a ``PartitionSpec``, and the properties that a spec cannot say."""
     from shardcore.calculus.partition_spec import to_spec
 
     notes = []

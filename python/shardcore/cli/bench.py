@@ -1,4 +1,5 @@
-"""``shardcore bench``: public measured training steps beside what their programs cost."""
+"""``shardcore bench``: public measured training steps next to the estimated costs of their
+programs."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _numbers(options: argparse.Namespace, last: int) -> set[int]:
-    """The rows that ``--rows`` names, of ``last``."""
+    """The rows in ``--rows``, out of ``last``."""
     found: set[int] = set()
     for part in options.rows.split(","):
         first, dash, end = part.partition("-")

@@ -1,4 +1,4 @@
-"""``shardcore collective``: what a collective does to an array, and how long it takes."""
+"""``shardcore collective``: the effect of a collective on an array, and its time."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _axes(text: str, mesh: Mesh) -> list[AxisRef]:
-    """The axes that ``X,Y``, ``XY`` or ``X:(2)2`` denotes."""
+    """The axes in ``X,Y``, ``XY`` or ``X:(2)2``."""
     from shardcore.calculus.axes import axis_ref
     from shardcore.calculus.mistakes import choices, mistake
     from shardcore.calculus.notation_parser import split_axes

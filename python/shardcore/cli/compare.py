@@ -73,7 +73,7 @@ def _strategies(text: str) -> list[str]:
 
 
 def _figures(result: shardcore.Result, cost: shardcore.Cost) -> dict[str, Any]:
-    """What ``result`` shards, and what it costs."""
+    """The sharding counts of ``result``, and its cost."""
     after = result.summary()["after"]
     return {
         "values": after["values"],
@@ -89,7 +89,7 @@ def _figures(result: shardcore.Result, cost: shardcore.Cost) -> dict[str, Any]:
 
 
 def _differing(results: dict[str, shardcore.Result]) -> list[dict[str, Any]]:
-    """The values that do not have the same sharding under all strategies."""
+    """The values whose shardings differ between the strategies."""
     listed = {
         name: {(value.function, value.name): value for value in result.values()}
         for name, result in results.items()

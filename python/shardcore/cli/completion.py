@@ -1,4 +1,4 @@
-"""``shardcore completion``: the script that makes a shell complete commands and flags."""
+"""``shardcore completion``: scripts with which a shell completes commands and flags."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Flag:
     names: tuple[str, ...]
     help: str
     values: tuple[str, ...] | None
-    """What it takes: ``None`` for a flag without a value, none for one that takes anything."""
+    """The possible values: ``None`` for a flag without a value, empty if it takes any value."""
 
 
 def add(commands: Any, parser: argparse.ArgumentParser) -> None:
@@ -55,12 +55,12 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class Commands:
-    """What the scripts complete, by command."""
+    """The words that the scripts complete, by command."""
 
     about: dict[str, str]
     flags: dict[str, list[Flag]]
     words: dict[str, tuple[str, ...]]
-    """What a command takes in the place of a file."""
+    """The words that a command takes in place of a file."""
 
 
 def flags(command: str, parser: argparse.ArgumentParser) -> Iterator[Flag]:
@@ -69,7 +69,7 @@ def flags(command: str, parser: argparse.ArgumentParser) -> Iterator[Flag]:
     from shardcore.cli.compare import STRATEGIES
     from shardcore.partition.partitioned import POLICIES
 
-    # Of these several may be given, with commas between.
+    # Several of these may be given, separated by commas.
     lists = {("cost", "--policy"): POLICIES, ("compare", "--strategy"): STRATEGIES}
     for action in parser._actions:
         if not action.option_strings:
@@ -207,4 +207,4 @@ SHELLS: dict[str, Callable[[Commands], str]] = {
     "fish": fish,
     "zsh": zsh,
 }
-"""What prints the script, by shell."""
+"""For each shell, the function that makes the script."""

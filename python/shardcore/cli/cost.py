@@ -1,4 +1,4 @@
-"""``shardcore cost``: what a program costs, or what changes with the program or the policy."""
+"""``shardcore cost``: the cost of a program, or the changes between two programs or policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shardcore.compilers import COMPILERS
 from shardcore.partition.partitioned import POLICIES
 
 OWN_OPTIONS = ("combine", "improve", "compiler", "keep_ports")
-"""Arguments of a cost that only this command has."""
+"""Options of a cost that only this command has."""
 
 
 def add(commands: Any) -> None:
@@ -158,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _limits(text: str) -> dict[str, int]:
-    """How large a message collectives are combined to, by kind."""
+    """The sizes up to which collectives are combined, by kind."""
     from shardcore.costs.combine import given_limits, parse_limits
 
     try:
@@ -168,7 +168,7 @@ def _limits(text: str) -> dict[str, int]:
 
 
 def _passes(text: str) -> str:
-    """The passes that run on the program of one device."""
+    """The passes that run on the per-device program."""
     from shardcore.costs.improve import check_passes
 
     try:
@@ -178,7 +178,7 @@ def _passes(text: str) -> str:
 
 
 def _check_memory(options: argparse.Namespace) -> None:
-    """Refuse options that go with --memory or --kernels alone, and those that do not."""
+    """Refuse options that need --memory or --kernels without it, and those that exclude it."""
     if options.kernels and (
         options.memory
         or options.other is not None
@@ -194,7 +194,7 @@ def _check_memory(options: argparse.Namespace) -> None:
 
 
 def _memory(cost: shardcore.Cost, options: argparse.Namespace) -> None:
-    """Print or write what is in memory when."""
+    """Print or write the memory over time."""
     from shardcore.report.console import show
     from shardcore.report.memory_table import memory_parts
 
@@ -219,7 +219,7 @@ def _kernels(cost: shardcore.Cost, options: argparse.Namespace) -> None:
 
 
 def _policies(text: str) -> list[str]:
-    """One policy, or two with a comma between."""
+    """One policy, or two separated by a comma."""
     found = text.split(",")
     unknown = [name for name in found if name not in POLICIES]
     if unknown or len(found) > 2:
@@ -233,7 +233,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of a cost besides the chip and the policy."""
+    """The options of a cost other than the chip and the policy."""
     own = {name: getattr(options, name) for name in OWN_OPTIONS}
     return {**cost_options(options), **own}
 
@@ -245,7 +245,7 @@ def _costs(options: argparse.Namespace, result: shardcore.Result) -> list[shardc
 
 
 def _completed(path: str, shardy: str | None) -> shardcore.Result:
-    """The program at ``path`` with its shardings completed."""
+    """The program at ``path``, propagated."""
     module = read_module(path, shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)

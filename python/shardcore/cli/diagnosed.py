@@ -11,10 +11,10 @@ from shardcore.diagnose import DIAGNOSTICS, diagnostics
 from shardcore.units import plural
 
 MOST_OPS = 100_000
-"""The ops of a program up to which its tables end with its diagnostics."""
+"""Tables of programs with at most this many ops end with diagnostics."""
 
 MOST_SHOWN = 5
-"""The diagnostics that are shown, those whose edits save most."""
+"""How many diagnostics are shown: those whose edits save most."""
 
 
 def add_ignore(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``shardcore doctor``: a page on a program, to paste into an issue."""
+"""``shardcore doctor``: a page about a program, to be pasted into an issue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``shardcore explain-time``: what the time of a step hangs on, and what would narrow it."""
+"""``shardcore explain-time``: the figures that a step time depends on, and which to measure."""
 
 from __future__ import annotations
 

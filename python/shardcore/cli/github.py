@@ -1,4 +1,4 @@
-"""What GitHub shows beside the lines of a pull request: commands in what a job prints.
+"""Annotations on the lines of a pull request, through workflow commands in a job's output.
 
 Source: "Workflow commands" in GitHub's documentation of Actions.
 """
@@ -31,8 +31,8 @@ def add_github(parser: argparse.ArgumentParser) -> None:
 
 
 def annotate_failures(check: Check) -> None:
-    """Print a command for each expectation that does not hold: at the line of the source that
-    breaks it where that is known and in this folder, else at the line of the expectation.
+    """Print a workflow command for each failed expectation: at the source line that breaks it, if
+    that is known and in this folder, else at the line of the expectation.
     """
     from shardcore.expect.mistakes import dotted
 
@@ -43,7 +43,7 @@ def annotate_failures(check: Check) -> None:
 
 
 def annotate_mistakes(mistakes: Iterable[Diagnostic]) -> None:
-    """Print a command for each of ``mistakes``."""
+    """Print a workflow command for each of ``mistakes``."""
     for each in mistakes:
         message = each.message if each.hint is None else f"{each.message}\n{each.hint}"
         place = _here(each.location) or (each.filename, each.line)
@@ -51,7 +51,7 @@ def annotate_mistakes(mistakes: Iterable[Diagnostic]) -> None:
 
 
 def _here(location: str | None) -> tuple[str, int] | None:
-    """The file of a location, from this folder, and the line; ``None`` if it is not in there."""
+    """The file of a location, relative to this folder, and the line; ``None`` if it is outside."""
     line = line_of(location)
     if line is None:
         return None
@@ -68,7 +68,7 @@ def _print(kind: str, title: str, message: str, file: str | None, line: int | No
 
 
 def _escaped(text: str, more: str = "") -> str:
-    """``text`` on one line, as the command needs it; ``more`` stands for something there, too."""
+    """``text`` escaped onto one line; ``more`` are further characters to escape."""
     for char in f"%\r\n{more}":
         text = text.replace(char, f"%{ord(char):02X}")
     return visible(text)

@@ -1,4 +1,4 @@
-"""``shardcore opt``: run passes on a program, as ``sdy_opt`` does."""
+"""``shardcore opt``: runs passes on a program, like ``sdy_opt``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
         if options.file == "-" and len(unknown) == 1 and not unknown[0].startswith("-"):
             options.file = unknown[0]
         else:
-            # For an unknown flag that looks like a pass the error suggests a pass.
+            # For an unknown flag that resembles a pass, the error suggests a pass.
             shardcore.PassManager.from_flags(
                 [flag for flag in unknown if flag.startswith("-")], shardy=options.shardy
             )
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _pass_flags(flags: Iterable[str], shardy: str | None) -> tuple[list[str], list[str]]:
-    """Split flags into those that name passes of ``shardy``, and others."""
+    """Split flags into those that are passes of ``shardy``, and others."""
     known = shardcore.PassManager.pass_names(shardy=shardy)
     passes: list[str] = []
     unknown: list[str] = []
@@ -90,7 +90,8 @@ def _pass_flags(flags: Iterable[str], shardy: str | None) -> tuple[list[str], li
 
 
 def _split(text: bytes) -> list[bytes]:
-    """Split at separator lines; a piece starts with blank lines that keep its line numbers."""
+    """Split at separator lines; blank lines are added before each piece to keep its line
+    numbers."""
     pieces: list[bytes] = []
     current: list[bytes] = []
     for number, line in enumerate(text.split(b"\n")):

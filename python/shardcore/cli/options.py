@@ -33,27 +33,27 @@ _PROGRAM_HELP = (
     "its arguments"
 )
 JSON_SCHEMA = 1
-"""The version of the JSON of all commands: raised when a key goes, or changes its meaning."""
+"""The version of the JSON of all commands; raised when a key is removed or changes its meaning."""
 PROGRESS_AFTER_SECONDS = 1.0
-"""Work shorter than this shows no progress bar."""
+"""No progress bar is shown before this time."""
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps line ends in help, and a wide column for names."""
+    """Keeps line breaks in help texts, and has a wide column for names."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses a command line; control characters in its errors are replaced."""
+    """An argument parser that replaces control characters in its errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Print usage and ``message``, and leave with exit code 2."""
+        """Print the usage and ``message``, and exit with code 2."""
         super().error(visible(message))
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """Print ``message``; unlike ``argparse``, say so if standard output cannot take it."""
+        """Print ``message``; unlike ``argparse``, fail if standard output cannot be written."""
         if file is not None and file is sys.stdout:
             file.write(message)
         else:
@@ -72,14 +72,14 @@ def seconds(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """A number that is not negative, at most :data:`_MAX_COUNT`."""
+    """An integer from 0 to :data:`_MAX_COUNT`."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"expected a number >= 0, got {text!r}")
     return int(text) if len(text) <= _MAX_DIGITS else _MAX_COUNT
 
 
 def shape(text: str) -> tuple[int, ...]:
-    """Sizes, as ``8x16`` or ``8,16``; the empty text is the shape of a scalar."""
+    """A shape, ``8x16`` or ``8,16``; the empty text is the shape of a scalar."""
     sizes = tuple(count(size) for size in text.replace("x", ",").split(",")) if text else ()
     if any(size >= _MAX_COUNT for size in sizes):
         raise argparse.ArgumentTypeError(f"{text} is larger than any tensor")
@@ -87,7 +87,7 @@ def shape(text: str) -> tuple[int, ...]:
 
 
 def read_text(path: str) -> tuple[bytes, str]:
-    """The text of ``path``, or of standard input for ``-``, and its name in errors.
+    """The contents of ``path``, or of standard input for ``-``, and the name used in errors.
 
     Raises:
         OSError, LoweringError: as for :func:`shardcore.program_files.read`.
@@ -96,13 +96,13 @@ def read_text(path: str) -> tuple[bytes, str]:
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    """Add ``FILE``, the program of a command, and ``--shardy``, the version that it follows."""
+    """Add ``FILE``, the program, and ``--shardy``, the version of Shardy to follow."""
     parser.add_argument("file", metavar="FILE", help=_PROGRAM_HELP)
     add_shardy(parser)
 
 
 def add_shardy(parser: argparse.ArgumentParser) -> None:
-    """Add ``--shardy``, the version of Shardy that is followed."""
+    """Add ``--shardy``, the version of Shardy to follow."""
     parser.add_argument(
         "--shardy",
         metavar="VERSION",
@@ -114,7 +114,7 @@ def add_shardy(parser: argparse.ArgumentParser) -> None:
 def read_module(path: str, shardy: str | None) -> shardcore.Module:
     """The program at ``path``, or on standard input for ``-``; HLO is converted.
 
-    ``shardy`` is that of :meth:`shardcore.Module.parse`.
+    ``shardy`` is as in :meth:`shardcore.Module.parse`.
 
     Raises:
         OSError: as for :func:`read_text`.
@@ -127,11 +127,10 @@ def read_module(path: str, shardy: str | None) -> shardcore.Module:
 def write(path: str, text: str) -> None:
     """Write the program ``text`` to the file at ``path``, or to standard output for ``-``.
 
-    On standard output, which may be a terminal, control characters are escaped as MLIR escapes
-    them.
+    On standard output, which may be a terminal, control characters are escaped as in MLIR.
 
     Raises:
-        OSError: it cannot be written; a file is then as it was.
+        OSError: the file cannot be written; an existing file is unchanged.
     """
     if path == "-":
         text = escaped(text, mlir_escape)
@@ -152,15 +151,15 @@ def print_text(text: object = "", end: str = "\n") -> None:
 
 
 def print_fitted(text: object) -> None:
-    """Print ``text``, a tree or a message; on a terminal lines fit its width."""
+    """Print ``text``, a tree or a message; on a terminal, lines fit its width."""
     print_text(for_stream(str(text), sys.stdout))
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print ``record`` to standard output, as JSON that every reader takes, with its schema.
+    """Print ``record`` to standard output as strict JSON, with its schema version.
 
     Infinities and NaN become ``null``, and control characters are escaped. A record with a long
-    list is on one line, which Python writes five times as fast.
+    list is printed on one line, which Python does five times as fast.
     """
     record = {"schema": JSON_SCHEMA, **record}
     lists = (value for value in record.values() if isinstance(value, list))
@@ -183,7 +182,8 @@ def _finite(record: Any) -> Any:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
-    """A callback ``(what, fraction)`` that shows a bar once the work takes longer than a second."""
+    """A callback ``(what, fraction)`` that shows a progress bar once the work takes over a
+    second."""
     draw_from = time.perf_counter() + PROGRESS_AFTER_SECONDS
     bar: Progress | None = None
 
@@ -192,7 +192,7 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
         if bar is None:
             if time.perf_counter() < draw_from or not sys.stderr.isatty():
                 return
-            # Imported only for work that takes long.
+            # Imported only if the work takes long.
             from rich.console import Console
             from rich.progress import Progress
 

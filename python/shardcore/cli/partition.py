@@ -1,4 +1,4 @@
-"""``shardcore partition``: the program of one device."""
+"""``shardcore partition``: the per-device program."""
 
 from __future__ import annotations
 

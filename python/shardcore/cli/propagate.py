@@ -1,4 +1,4 @@
-"""``shardcore propagate``: complete the shardings of a program and show them."""
+"""``shardcore propagate``: propagates the shardings of a program and shows them."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _exports(result: Result, options: argparse.Namespace, how: dict[str, Any]) -> None:
-    """Write what other tools read."""
+    """Write files for other tools."""
     from shardcore.report import model_explorer
     from shardcore.report.trace import trace
 

@@ -1,4 +1,4 @@
-"""The standard streams, which may be closed, full, or of an encoding without some characters."""
+"""The standard streams, which may be closed, full, or unable to encode some characters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcore.files import read_all
 
 
 def prepare() -> None:
-    """Make writing to the standard streams safe, whatever they are.
+    """Make writing to the standard streams safe.
 
     Characters that a stream cannot encode are escaped. Writing to a closed standard output raises
     an ``OSError``; text for a closed standard error is dropped.
@@ -32,7 +32,7 @@ def standard_input() -> bytes:
     """Read all of standard input.
 
     Raises:
-        OSError: it cannot be read, or is longer than any program.
+        OSError: it cannot be read, or exceeds the size limit.
     """
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed", "<stdin>")
@@ -48,7 +48,7 @@ def print_error(text: str) -> None:
 
 def flush_or_drop(stream: TextIO) -> None:
     """Flush ``stream``; if that fails, drop its buffer and all later text, so that Python does not
-    try again when it exits.
+    try again at exit.
     """
     try:
         stream.flush()
@@ -59,14 +59,14 @@ def flush_or_drop(stream: TextIO) -> None:
 
 
 class _Closed(io.TextIOBase, TextIO):
-    """Standard output that is closed."""
+    """A closed standard output."""
 
     def write(self, text: str) -> NoReturn:
         raise OSError(errno.EBADF, "standard output is closed", "<stdout>")
 
 
 class _Unread(io.TextIOBase, TextIO):
-    """Standard error that is closed."""
+    """A closed standard error."""
 
     def write(self, text: str) -> int:
         return len(text)

@@ -45,8 +45,8 @@ def add(commands: Any) -> None:
 
 
 def parts(text: str, separator: str, most: int | None = None) -> list[str]:
-    """``text`` between each ``separator`` that is neither in quotes nor in brackets; at ``most`` so
-    many of them divide. Where quotes or brackets do not close, all do.
+    """``text`` split at each ``separator`` outside of quotes and brackets, at most ``most`` times.
+    If quotes or brackets are not closed, it is split everywhere.
     """
     found: list[str] = []
     start, depth, quote = 0, 0, ""
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         listed = [one.strip() for one in parts(rest[0], "|")] if rest else []
         if not target.strip() or not all(listed) or not listed:
             options.parser.error(f"--set takes TARGET=SHARDING|..., got {text!r}")
-        # What is given twice for a target is tried once.
+        # A sharding that is given twice for a target is tried once.
         known = choices.setdefault(target.strip(), [])
         found = [None if one == "none" else one for one in listed]
         known += (one for one in dict.fromkeys(found) if one not in known)

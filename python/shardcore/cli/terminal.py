@@ -1,7 +1,7 @@
-"""Fits lines of text to a terminal, which cuts words where a line ends.
+"""Fits lines of text to a terminal, which would break lines inside words.
 
-Trees and messages are wrapped between words, below where they begin. Lines of a source are cut, so
-that the caret stays below its place; hints stay whole, since they can be copied.
+Trees and messages are wrapped between words, with a hanging indent. Source lines are cut, so that
+the caret stays below its position; hints are not broken, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 _LEAST = 40
-"""Narrower terminals get the lines as they are."""
+"""On narrower terminals, lines are printed unchanged."""
 _LEAD = re.compile(r"[ │├└─←]*")
 _SOURCE = re.compile(r" *\d+ \| ")
 _CARET = re.compile(r" *\| ")
@@ -28,7 +28,8 @@ def for_stream(text: str, stream: TextIO) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """Return ``text`` with lines of at most ``width`` characters, but for long words and hints."""
+    """Return ``text`` with lines of at most ``width`` characters, except for long words and
+    hints."""
     if width < _LEAST:
         return text
     return "\n".join(_lines(text.split("\n"), width))
@@ -47,7 +48,7 @@ def _lines(lines: list[str], width: int) -> Iterator[str]:
 
 
 def _wrapped(line: str, width: int) -> Iterator[str]:
-    """The parts of ``line``; the branches of a tree go on beside all of them."""
+    """The parts of ``line``; the branches of a tree continue beside all of them."""
     lead = _LEAD.match(line)
     first = lead[0] if lead else ""
     below = first.replace("├", "│").translate(dict.fromkeys(map(ord, "└─←"), " ")) + "  "

@@ -45,7 +45,7 @@ def add_chip(
 def add_hardware(
     parser: argparse.ArgumentParser, default: str | None = None, *, required: bool = True
 ) -> None:
-    """Add ``--hardware``, ``--topology`` and how time is counted."""
+    """Add ``--hardware``, ``--topology`` and the options of the time model."""
     add_chip(parser, default, required=required)
     parser.add_argument(
         "--topology", metavar="4x4x4", help="the torus; without it, each mesh axis is an axis of it"
@@ -88,7 +88,7 @@ def add_hardware(
 
 
 def mesh(text: str) -> Mesh:
-    """The mesh that ``text``, ``data=8,model=4``, denotes, as the type of an argument."""
+    """The mesh in ``text``, ``data=8,model=4``; used as the type of an argument."""
     from shardcore.calculus.notation_parser import parse_mesh
     from shardcore.errors import ShardcoreError
 
@@ -113,7 +113,7 @@ def sizes_of(options: argparse.Namespace) -> dict[str, int]:
 
 
 def check_sizes(options: argparse.Namespace, arrays: Iterable[NamedArray]) -> None:
-    """Check that some array has each dim of ``--sizes``."""
+    """Check that every dim in ``--sizes`` belongs to some array."""
     from shardcore.calculus.mistakes import choices, mistake
     from shardcore.errors import CalculusError
 
@@ -144,7 +144,7 @@ def topology_of(options: argparse.Namespace, mesh: Mesh) -> Topology:
 
 
 def time_options(options: argparse.Namespace) -> TimeOptions:
-    """How time is counted."""
+    """The options of the time model."""
     from shardcore.calculus.collective_time import TimeOptions
 
     return TimeOptions(options.exact, options.efficiency, options.one_way)

@@ -1,4 +1,4 @@
-"""``shardcore why``: where the axes of a value come from, and why collectives are there."""
+"""``shardcore why``: the origins of a value's axes, and the reasons for collectives."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _line(options: argparse.Namespace, result: Result) -> int:
-    """Explain the values that a line of the source made: those that have the axis, if one is asked
-    for, or else of each why it has not.
+    """Explain the values that a source line computes: those that have the axis, if one is given; if
+    none has it, why not.
     """
     values = [value for value in line_values(result, options.value) if value.shape]
     axis, dim = options.axis, options.dim
@@ -129,14 +129,14 @@ def _line(options: argparse.Namespace, result: Result) -> int:
 
 
 def _of_dim(result: Result, value: Value, dim: int | None) -> Why:
-    """Where the axes of ``value`` come from, of one dim if ``dim`` is given; it may have none."""
+    """The origins of the axes of ``value``, or only of dim ``dim``; may be empty."""
     found = result.why(value)
     kept = (axis for axis in found.axes if dim in (None, axis.dim))
     return replace(found, axes=tuple(kept))
 
 
 def _collectives(options: argparse.Namespace, result: Result) -> int:
-    """Say why the collectives that take longest are there, one for each place of the source."""
+    """Explain the longest collectives, one for each source location."""
     cost = result.cost(options.hardware, options.policy, **cost_options(options))
     longest = longest_collectives(cost, options.collectives)
     with progress_bar() as progress:

@@ -3,19 +3,19 @@
 =====================  ========================================================================
 :mod:`~.program`       :class:`Cost`, the answer
 :mod:`~.records`       the records that a cost has
-:mod:`~.figures`       the figures of the engine, which do not depend on hardware
-:mod:`~.rows`          the rows of a cost, made when somebody looks at them
+:mod:`~.figures`       counts that do not depend on hardware
+:mod:`~.rows`          the rows of a cost, made when they are first read
 :mod:`~.kernels`       the kernels of a step
-:mod:`~.scopes`        the sums by scope, as those of JAX's ``named_scope``
-:mod:`~.memory`        what is in memory when
-:mod:`~.host`          what is in the memory of the host, copied there and computed there
+:mod:`~.scopes`        the sums by scope (JAX's ``named_scope``)
+:mod:`~.memory`        the values in memory over time
+:mod:`~.host`          memory, copies and computation on the host
 :mod:`~.usage`         MFU, HFU, tokens a second
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
-:mod:`~.combine`       collectives that run as one
-:mod:`~.improve`       passes that run on a program before it is counted
+:mod:`~.combine`       collectives that are combined into one
+:mod:`~.improve`       compiler passes that run before a program is counted
 :mod:`~.links`         times of collectives on links, by :mod:`shardcore.calculus`
-:mod:`~.chips`         the cost on every chip
+:mod:`~.chips`         the cost on every known chip
 :mod:`~.longest`       the collectives that take longest
 :mod:`~.compare`       differences between two costs, by line
 =====================  ========================================================================
@@ -93,53 +93,54 @@ def cost(
 ) -> Cost:
     """Return time, memory and communication of one device, which runs the per-device program.
 
-    An op that cannot be partitioned because nothing is known of it, such as a custom call of an
-    unknown target, is taken to be computed by every device on all of its operands, as in XLA;
-    ``Cost.uncounted`` lists it.
+    An op that no rule can split, such as a custom call with an unknown target, is assumed to be
+    computed on every device with all of its operands, as in XLA; ``Cost.uncounted`` lists it.
 
     Args:
-        program: a module, whose shardings are completed first; the result of that; or a
-            per-device program, which is counted as it is, whatever ``policy`` is.
+        program: a module, which is propagated first; a propagation result; or a per-device program,
+            which is counted as it is, whatever ``policy`` is.
         hardware: the chip, by name (:func:`shardcore.calculus.hardware_names`) or as an object.
         policy: the policy that makes the per-device program; see
             :meth:`shardcore.Result.partition`.
-        topology: the torus, ``"4x4x4"``; without it each mesh axis is a physical axis.
-        mapping: the physical axes that each mesh axis runs over, ``{"x": (0, 1)}`` or ``"x=0,1"``;
-            without it mesh axes take physical axes in order.
-        hardware_file: TOML with other chips, or other figures of known ones.
-        exact: count that a device has its own block already, ``(N - 1) / N`` on rings.
+        topology: the torus, such as ``"4x4x4"``; by default each mesh axis is a physical axis.
+        mapping: the physical axes of each mesh axis, ``{"x": (0, 1)}`` or ``"x=0,1"``; by default
+            mesh axes take physical axes in order.
+        hardware_file: a TOML file with other chips, or other figures of known ones.
+        exact: count that a device already has its own block, ``(N - 1) / N`` on rings.
         efficiency: the fraction of a link's bandwidth that is reached.
         one_way: rings send in one direction only.
-        slices: the number of tori, each of ``topology``, which the network of the data center
-            connects; without it, as many as pods are needed.
-        dcn: bytes per second that each chip sends to other slices or nodes, in one direction;
-            without it, the figure of the chip.
-        tokens: the number of tokens of a step, of all devices; without it, the elements of the
-            first argument of integers with two dims, batch and time.
-        combine: the most bytes of collectives that run as one, ``"30MiB"``, 0 for none, or by kind:
-            ``{"all_reduce": "30MiB", "all_gather": 0}``; without it, the threshold of the chip.
-        improve: passes that run on the per-device program before it is counted, as compilers for
-            accelerators do, with commas between: ``"all-reduce-to-reduce-scatter"``,
+        slices: the number of tori, each of ``topology``, that the data center network connects; by
+            default as many as pods are needed.
+        dcn: bytes per second that each chip sends to other slices or nodes, in one direction; by
+            default the chip's figure.
+        tokens: the number of tokens of a step, over all devices; by default the size of the first
+            integer argument with two dims, batch and time.
+        combine: the most bytes of collectives that are combined into one, ``"30MiB"``, 0 for none,
+            or by kind: ``{"all_reduce": "30MiB", "all_gather": 0}``; by default the chip's
+            threshold.
+        improve: comma-separated passes that run on the per-device program before it is counted, as
+            compilers for accelerators do: ``"all-reduce-to-reduce-scatter"``,
             ``"hoist-loop-invariant-collectives{max-bytes=1000}"``, ``"merge-equal-collectives"``,
-            ``"all-reduce-reassociate"``, ``"fuse-reshards"``, ``"remove-unused-ops"``. Those that
-            the compiler runs by itself run before.
-        compiler: the compiler whose kernels are in memory: ``"xla-tpu"``, ``"xla-gpu"``,
-            ``"xla-cpu"``, or ``"none"``; without it, that of the chip.
-        keep_ports: under ``xla``, arguments and results without annotation are sharded as in the
-            completed program, as if they were annotated so; otherwise as XLA shards them, which
+            ``"all-reduce-reassociate"``, ``"fuse-reshards"``, ``"remove-unused-ops"``. The passes
+            of the modelled compiler run before these.
+        compiler: the compiler whose fusion and memory assignment are modelled: ``"xla-tpu"``,
+            ``"xla-gpu"``, ``"xla-cpu"``, or ``"none"``; by default the chip's compiler.
+        keep_ports: under ``xla``, shard arguments and results without annotation as propagation
+            does, as if they were annotated so. Otherwise they are sharded as XLA does, which
             differs where axes conflict and the order of ops decides.
 
     Raises:
         PartitionError: there is no per-device program (``unpartitionable``).
-        ValueError: there is no such policy, or ``combine`` has no such kind or bytes, or
-            ``improve`` names another pass, or there is no such compiler.
+        ValueError: ``policy``, ``compiler``, a pass of ``improve``, or a kind or size in
+            ``combine`` is unknown.
         PipelineError: a pass of ``improve`` has no such option.
-        CalculusError: no such chip (``unknown-hardware``), the mesh does not fit the topology
-            (``invalid-topology``), an efficiency not above 0 or above 1 (``invalid-option``).
+        CalculusError: the chip is unknown (``unknown-hardware``), the mesh does not fit the
+            topology (``invalid-topology``), or the efficiency is not in (0, 1]
+            (``invalid-option``).
         VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
         ShardcoreError: as for :meth:`shardcore.Module.propagate`.
     """
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.collective_time import TimeOptions
     from shardcore.costs.build import build
     from shardcore.partition.counted import local_program

@@ -1,4 +1,4 @@
-"""Computes the cost of a program of one device on given hardware from its figures."""
+"""Computes the cost of a per-device program on given hardware from its figures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SATURATED = (
     "some figure is beyond what is counted, 2^96 bytes of a tensor or 2^128 in all: it is at least "
     "what is said"
 )
-"""The note of a cost with such figures."""
+"""The note on a cost with saturated figures."""
 
 UNKNOWN_AXES = "the axes along which it runs are not known"
 UNKNOWN_TIME = "its time is not known"
@@ -85,8 +85,9 @@ def timed(
     count: Callable[[Partitioned], Cost],
     limits_and_compiler: tuple[Mapping[str, int], str],
 ) -> Cost:
-    """Return the cost on ``chip`` of ``local``; ``count`` is how others are counted. Limits are the
-    most bytes of collectives that run as one, by kind; memory is that of the compiler.
+    """Return the cost on ``chip`` of ``local``. ``count`` computes the cost of other programs. The
+    limits are the most bytes of combined collectives, by kind; the compiler is the one whose memory
+    assignment is modelled.
     """
     limits, compiler = limits_and_compiler
     figures = local.figures(compiler, int(chip.cache_bytes))
@@ -149,21 +150,21 @@ def timed(
 
 
 NOTHING = Transfer(0, 0.0, 0.0, 0.0, LINKS, True, 1)
-"""A collective whose time is not known."""
+"""The transfer of a collective whose time is unknown."""
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """Some collectives, and one run of them."""
+    """A kind of collectives, and one run of them."""
 
     kind: TrafficKind
     run: Transfer = NOTHING
     reason: str | None = None
-    """Why the time is not known; ``None`` if it is."""
+    """Why the time is unknown; ``None`` if it is known."""
 
 
 def _sent(kind: TrafficKind, links: Links) -> _Sent:
-    """What a device sends in one run of collectives of ``kind``, and how long that takes."""
+    """The bytes and seconds of one run of collectives of ``kind``."""
     if kind.kind not in OPS:
         return _Sent(kind, reason=UNKNOWN_TIME)
     if kind.mesh is None or kind.axes is None:
@@ -171,12 +172,12 @@ def _sent(kind: TrafficKind, links: Links) -> _Sent:
     try:
         return _Sent(kind, links.cost(kind.kind, kind.mesh, tuple(kind.axes), kind.bytes))
     except (CalculusError, VerificationError):
-        # Some mesh of the program lies on the topology, this one does not.
+        # Another mesh of the program fits the topology, but this one does not.
         return _Sent(kind, reason=OFF_TOPOLOGY)
 
 
 def _over_slowest(sent: Iterable[_Sent], links: Links) -> int:
-    """The bytes that a device sends over the slowest links that the mesh has."""
+    """The bytes that a device sends over the slowest kind of link of the mesh."""
     if not links.has_network:
         return sum(row.kind.count * row.run.bytes for row in sent)
     return round(sum(row.kind.count * row.run.network_bytes for row in sent))
@@ -184,16 +185,16 @@ def _over_slowest(sent: Iterable[_Sent], links: Links) -> int:
 
 @dataclass(frozen=True)
 class _Computation:
-    """What the ops of a program take."""
+    """The times of the ops of a program."""
 
     least: float
-    """Seconds that all of them take at least."""
+    """A lower bound of the seconds of all ops."""
     achieved: list[float]
     """Seconds of one run of each kind of ops."""
     total: float
     """Seconds of all their runs."""
     mapping: float
-    """Seconds in which memory is mapped."""
+    """Seconds to map memory."""
 
 
 def _step(
@@ -229,7 +230,7 @@ def _step(
 
 
 def _in_products(kinds: Iterable[WorkKind], times: Iterable[Times]) -> float:
-    """Seconds in products and custom calls."""
+    """Seconds of products and custom calls."""
     return sum(
         at.achieved * kind.count
         for kind, at in zip(kinds, times, strict=True)
@@ -243,7 +244,7 @@ def _fastest_on(stream: int, run: Transfer) -> float:
 
 
 def _untimed(figures: Figures, sent: Sequence[_Sent]) -> list[UncountedOp]:
-    """The collectives whose time is not known."""
+    """The collectives whose time is unknown."""
     found = []
     for row in figures.collectives():
         of = sent[row["kind"]]

@@ -1,4 +1,5 @@
-"""Fits what programs achieve of a chip to measured steps; the format is in ``docs/cost.md``."""
+"""Fits the shares that programs achieve of a chip's peaks to measured steps (format:
+``docs/cost.md``)."""
 
 from __future__ import annotations
 
@@ -18,28 +19,28 @@ from shardcore.costs.program import Cost
 from shardcore.errors import CalculusError
 
 FITTED = ("products", "contention", "network", "memory", "kernels", "links")
-"""The shares that are fitted, as many as there are measurements, those that matter most first."""
+"""The shares to fit, most important first; as many are fitted as there are measurements."""
 
 _ROUNDS = 4
 _STIFFNESS = 0.02
-"""How much a share resists being moved from what it was, against the errors of the runs."""
+"""The penalty for moving a share from its old value, relative to the errors of the runs."""
 _LOWEST, _HIGHEST = 0.05, 1.0
 _LEAST_SPREAD = 0.02
-"""By so much measurements of one step differ themselves."""
+"""The relative spread of repeated measurements of one step."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was fitted."""
+    """The result of a fit."""
 
     chip: Hardware
-    """The chip, with the shares that were fitted."""
+    """The chip with the fitted shares."""
     before: Hardware
     rows: tuple[tuple[Measurement, Cost, Cost], ...]
-    """Each measurement, with the costs before and after."""
+    """Each measurement, with the cost before and after the fit."""
 
     def to_toml(self) -> str:
-        """Return the shares as a hardware file."""
+        """Return the fitted shares as a hardware file."""
         shares = self.chip.achieved
         products = ", ".join(f"{name} = {share:.4g}" for name, share in shares.products.items())
         chip = key(self.chip.name)
@@ -78,13 +79,13 @@ class Calibration:
 
 
 def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
-    """Fit the shares of ``chip`` to ``runs``, by the squares of the logarithms of errors.
+    """Fit the shares of ``chip`` to ``runs``: least squares of the logarithms of the errors.
 
-    One share after the other is moved to where the errors are least, a few times; with few runs
-    only the first of :data:`FITTED` are. Shares that no run depends on stay as they are.
+    One share after the other is moved to its best value, in a few rounds; with few runs only the
+    first of :data:`FITTED` are fitted. Shares that no run depends on keep their values.
 
     Raises:
-        CalculusError: the time model says of a run that it takes no time (``measurements``).
+        CalculusError: the model gives a run no time (``measurements``).
         ValueError: there is no run to fit to.
     """
     used = [run for run in runs if not run.held_out]
@@ -120,15 +121,15 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
 def _measured(
     runs: Sequence[Measurement], chip: Hardware, num_fitted: int
 ) -> Mapping[str, Measured]:
-    """What is left of the errors of ``runs`` on ``chip``, of which as many shares were fitted."""
+    """The remaining errors of ``runs`` on ``chip``, after a fit of ``num_fitted`` shares."""
     found = {}
     for kind in KINDS:
         own = [run for run in runs if KINDS[run.program.num_devices > 1] == kind]
         points = [(run, run.cost(chip).step_seconds) for run in own]
-        # A run that is held out may take no time by the model: nothing is learnt from that.
+        # The model may give a held-out run no time; nothing can be learnt from that.
         misses = [(run.name, math.log(run.step_seconds / at)) for run, at in points if at > 0]
         if misses:
-            # Each share that is fitted takes one run's worth of error away.
+            # Each fitted share takes one degree of freedom.
             freedom = max(1, len(misses) - num_fitted)
             spread = math.sqrt(sum(miss * miss for _, miss in misses) / freedom)
             source = f"calibrated on {', '.join(name for name, _ in misses)}"
@@ -139,12 +140,12 @@ def _measured(
 def _share(shares: Achieved, name: str) -> float:
     if name == "products":
         return shares.products_of("bf16")
-    # A share of 0, as contention may be, has no logarithm.
+    # A share of 0, which contention may have, has no logarithm.
     return getattr(shares, name) or _LOWEST
 
 
 def _with(chip: Hardware, name: str, share: float) -> Hardware:
-    """``chip`` with another share; those of products of all types change alike."""
+    """``chip`` with another share; those of products change together for all types."""
     shares = chip.achieved
     if name != "products":
         values: dict[str, Any] = {name: share}
@@ -155,7 +156,7 @@ def _with(chip: Hardware, name: str, share: float) -> Hardware:
 
 
 def _least(chip: Hardware, name: str, error: Callable[[Hardware], float]) -> Hardware:
-    """``chip`` with the share ``name`` at which the error is least, by golden sections."""
+    """``chip`` with the share ``name`` that minimizes the error, found by golden-section search."""
     ratio = (math.sqrt(5) - 1) / 2
     now = _share(chip.achieved, name)
     low, high = math.log(max(now / 2, _LOWEST)), math.log(min(now * 2, _HIGHEST))

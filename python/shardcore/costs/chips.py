@@ -1,4 +1,4 @@
-"""What one program costs on every chip that is known."""
+"""The cost of one program on every known chip."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ChipCost:
     """The cost on one chip."""
 
     hardware: str
-    """The name of the chip."""
+    """The chip's name."""
     cost: Cost | None
-    """``None`` if the mesh does not lie on a topology of such chips."""
+    """The cost; ``None`` if the mesh does not fit a topology of such chips."""
     reason: str | None
     """Why there is no cost."""
 
     def record(self) -> dict[str, Any]:
-        """Return the figures that depend on the chip as plain data."""
+        """Return the figures that depend on the chip, as plain data."""
         cost = self.cost
         return {
             "hardware": self.hardware,
@@ -44,15 +44,15 @@ class ChipCost:
 def on_every_chip(
     program: Module | Result | Partitioned, policy: str = "xla", **options: Any
 ) -> tuple[ChipCost, ...]:
-    """Return the cost of ``program`` on every chip; it is partitioned once.
+    """Return the cost of ``program`` on every chip; it is partitioned only once.
 
     Args:
         program, policy: as for :func:`shardcore.cost`.
-        **options: those of :func:`shardcore.cost`; with ``hardware_file`` also the chips in it.
+        **options: those of :func:`shardcore.cost`; ``hardware_file`` adds the chips in it.
 
     Raises:
-        PartitionError, ShardcoreError: as for :func:`shardcore.cost`, but for a mesh that does not
-            lie on the topology of some chips.
+        PartitionError, ShardcoreError: as for :func:`shardcore.cost`, except that a mesh need not
+            fit the topology of every chip.
     """
     from shardcore.calculus.hardware import hardware_names
     from shardcore.partition.counted import local_program
@@ -61,7 +61,7 @@ def on_every_chip(
     names = hardware_names(options.get("hardware_file"))
     rows = tuple(_rows(local, names, options))
     if all(row.cost is None for row in rows):
-        # The mistake is in the options, not in the chips.
+        # The error is in the options, so it is the same for all chips.
         _cost(local, names[0], options)
     return rows
 

@@ -1,7 +1,7 @@
-"""Collectives that run as one, as compilers combine them up to a threshold.
+"""Collectives that compilers combine into one, up to a threshold of bytes.
 
-The bytes stay those of each; the time to start, the hops and the bandwidth are those of one long
-message. Each collective takes its share of that time, by its bytes.
+The bytes stay the same; latency, hops and bandwidth are those of one long message. Each collective
+takes the share of that time that corresponds to its bytes.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ KINDS = ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
 
 @dataclass(frozen=True)
 class Together:
-    """Collectives that run as one."""
+    """A set of collectives that are combined into one."""
 
     kinds: Sequence[tuple[int, int]]
-    """The places of their kinds, and the number of collectives of each."""
+    """For each kind in the set: its index, and the number of collectives."""
     times: int
-    """How often they run."""
+    """How often the set runs."""
     whole: Transfer | None
-    """One run of all of them; ``None`` if each runs alone, since the time is not known."""
+    """One run of the whole set; ``None`` if its time is unknown, so that each runs alone."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """One run of each collective of a program, and the sets that run as one."""
+    """One run of each collective of a program, and the combined sets."""
 
     kinds: Sequence[tuple[TrafficKind, Transfer]]
-    """The kinds of collectives, and one run of each by itself."""
+    """The kinds of collectives, each with one run on its own."""
     sets: Sequence[Together]
     of_rows: list[int]
-    """For each collective its place in :attr:`runs`."""
+    """For each collective its index in :attr:`runs`."""
 
     @cached_property
     def runs(self) -> list[Transfer]:
-        """One run of collectives of each kind by themselves; then, for each set, of each of its
-        kinds: its share of the set.
+        """One run of each kind of collective on its own; then, for each combined set, of each of
+        its kinds: the kind's share of the set.
         """
         found = [run for _, run in self.kinds]
         for together in self.sets:
@@ -67,9 +67,7 @@ class Runs:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """With how many collectives one runs as one, itself included, by its place in
-        :attr:`runs`.
-        """
+        """How many collectives are combined, itself included, for each of :attr:`runs`."""
         found = [1] * len(self.kinds)
         for together in self.sets:
             count = 1 if together.whole is None else sum(count for _, count in together.kinds)
@@ -78,7 +76,7 @@ class Runs:
 
     @cached_property
     def _timed(self) -> list[tuple[Transfer, int]]:
-        """One run of each kind with how many of that kind run alone, and the sets."""
+        """One run of each kind, with the number of those not combined; then the sets."""
         counts = [kind.count for kind, _ in self.kinds]
         sets = []
         for together in self.sets:
@@ -102,10 +100,10 @@ def combined_runs(
     links: Links,
     limits: Mapping[str, int],
 ) -> Runs:
-    """Return the runs of the collectives of ``figures``; ``limits`` has the most bytes of those
-    that run as one, by kind.
+    """Return the runs of the collectives of ``figures``; ``limits`` has the most bytes of combined
+    collectives, by kind.
 
-    Those that overlap with the product next to them, chunk by chunk, run alone.
+    Collectives that overlap with an adjacent product chunk by chunk are not combined.
     """
     split = {kind.kind for kind, run in kinds if run.chunks > 1}
     most = {kind: limit for kind, limit in limits.items() if limit and kind not in split}
@@ -119,7 +117,7 @@ def _together(
     kinds: Sequence[tuple[TrafficKind, Transfer]],
     links: Links,
 ) -> Together:
-    """The collectives of a set, which are over the same axes of a mesh."""
+    """A set of collectives over the same mesh axes, as combined."""
     first, _ = kinds[of[0][0]]
     total = sum(kinds[kind][0].bytes * count for kind, count in of)
     whole = None
@@ -129,8 +127,9 @@ def _together(
 
 
 def limits_of(given: Limits | None, chip: Hardware, compiler: str) -> dict[str, int]:
-    """Return the most bytes of collectives that run as one, by kind: those of ``chip`` but for
-    those that are ``given``. Only XLA for GPUs combines permutes.
+    """Return the most bytes of combined collectives, by kind: ``given`` over the chip's limits.
+
+    Permutes are combined only by XLA for GPUs.
 
     Raises:
         ValueError: as for :func:`given_limits`.
@@ -142,10 +141,10 @@ def limits_of(given: Limits | None, chip: Hardware, compiler: str) -> dict[str, 
 
 
 def given_limits(given: Limits) -> dict[str, int]:
-    """Return the bytes that are ``given``, for all kinds or by kind.
+    """Return the limits in ``given``, for all kinds or by kind.
 
     Raises:
-        ValueError: there is no such kind, or no such number of bytes.
+        ValueError: a kind is unknown, or a number of bytes is not valid.
     """
     limits: dict[str, int] = {}
     chosen = given if isinstance(given, Mapping) else dict.fromkeys(KINDS, given)
@@ -160,7 +159,7 @@ def given_limits(given: Limits) -> dict[str, int]:
 
 
 def parse_limits(text: str) -> Limits:
-    """Return what ``text``, ``30MiB`` or ``all_reduce=30MiB,all_gather=0``, gives."""
+    """Return the limits in ``text``, ``30MiB`` or ``all_reduce=30MiB,all_gather=0``."""
     if "=" not in text:
         return text
     pairs = (part.partition("=") for part in text.split(","))

@@ -12,7 +12,7 @@ from shardcore.labels import without_column
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of both costs."""
+    """One figure, before and after."""
 
     name: str
     before: float
@@ -26,9 +26,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class LineChange:
-    """What changed at one source line, or for one op name where a program has no locations.
+    """The changes at one source line, or of one op name if the program has no locations.
 
-    A collective counts for the line of the op that required it.
+    A collective counts for the line of the op that needs it.
     """
 
     place: str
@@ -37,11 +37,11 @@ class LineChange:
     comm_bytes: Figure
     comm_seconds: Figure
     collectives: dict[str, tuple[int, int]]
-    """For each kind the number of runs before and after, where it changed."""
+    """For each kind whose number of runs changed: the numbers before and after."""
 
     @property
     def seconds(self) -> float:
-        """Seconds that it takes longer, with nothing overlapped."""
+        """The change in seconds, with nothing overlapped."""
         return self.compute_seconds.change + self.comm_seconds.change
 
     def record(self) -> dict[str, Any]:
@@ -54,10 +54,10 @@ class Comparison:
     """The differences between two costs."""
 
     policies: tuple[str, str]
-    """The policies of both, as :attr:`shardcore.Cost.policy`."""
+    """Both policies, as in :attr:`shardcore.Cost.policy`."""
     totals: tuple[Figure, ...]
     lines: tuple[LineChange, ...]
-    """The places where something changed, the largest change of time first."""
+    """The lines with changes, the largest change of time first."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -96,7 +96,7 @@ TOTALS = (
 )
 
 HOST_TOTALS = ("host_memory_peak_bytes",)
-"""The figures of programs that have something in the memory of the host."""
+"""Figures of programs that use host memory."""
 
 
 def compare(before: Cost, after: Cost, *, lines: Mapping[str, str] | None = None) -> Comparison:
@@ -105,10 +105,10 @@ def compare(before: Cost, after: Cost, *, lines: Mapping[str, str] | None = None
     The costs are those of two programs, or of one program under two annotations or policies.
 
     Args:
-        before: the cost of what there was.
-        after: the cost of what there is.
-        lines: for lines of the source of ``before``, ``file:line``, those of ``after`` that they
-            are now, where it was edited; places have no columns then.
+        before: the old cost.
+        after: the new cost.
+        lines: if the source was edited: for lines ``file:line`` of ``before``, the corresponding
+            lines of ``after``; locations then have no columns.
 
     Raises:
         TypeError: one of them is no :class:`~shardcore.Cost`.
@@ -142,7 +142,7 @@ class _Line:
 
 
 def _lines(cost: Cost, names: Mapping[str, str] | None = None) -> dict[str, _Line]:
-    """What each place costs; with ``names`` each line, by the name that it has there."""
+    """The cost of each location; with ``names``, of each line under its name there."""
 
     def called(place: str) -> str:
         if names is None:

@@ -1,4 +1,4 @@
-"""The compilers whose decisions the figures of memory follow."""
+"""The compilers whose memory assignment is modelled."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def compiler_of(chip: Hardware, name: str | None) -> str:
-    """Return ``name``, or where it is ``None`` the compiler for ``chip``.
+    """Return ``name``; if it is ``None``, the compiler for ``chip``.
 
     Raises:
-        ValueError: there is no such compiler.
+        ValueError: the compiler is unknown.
     """
     if name is None:
         if chip.compiler is not None:

@@ -1,6 +1,6 @@
-"""The figures of a per-device program that do not depend on hardware, and those of its collectives.
+"""Counts of a per-device program that do not depend on hardware, and those of its collectives.
 
-``rust/src/cost`` counts them; rows become Python objects when somebody looks at them.
+``rust/src/cost`` computes them; rows become Python objects when they are first read.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from shardcore._core import AxisRef, Figures, Mesh
 
 
 class KernelKind(NamedTuple):
-    """Kernels that take equally long. All figures are of one run of one of them."""
+    """Kernels that take equally long. All figures are for one run of one kernel."""
 
     dtype: str | None
-    """The element type that they compute in, as MLIR writes it."""
+    """The element type of the computation, as MLIR writes it."""
     unit: str
-    """What computes them: see :class:`WorkKind`."""
+    """The unit that computes them; see :class:`WorkKind`."""
     sizes: tuple[int, int, int, int] | None
-    """Of a product: batch, rows, columns, and the size that is summed over."""
+    """For a product: batch, rows, columns, and the contracting size."""
     flops: int
     transcendentals: int
     read_bytes: int
     cached_bytes: int
-    """Of the bytes that are read those that the cache has."""
+    """How many of the bytes read come from the cache."""
     written_bytes: int
 
     @property
     def bytes(self) -> int:
-        """Bytes that they read and write."""
+        """Bytes read and written."""
         return self.read_bytes + self.written_bytes
 
 
 class WorkKind(NamedTuple):
-    """Ops that take equally long. All figures are of one run of one of them."""
+    """Ops that take equally long. All figures are for one run of one op."""
 
     dtype: str | None
-    """The element type that they compute in, as MLIR writes it."""
+    """The element type of the computation, as MLIR writes it."""
     unit: str
     """What computes them: ``product``, ``convolution``, ``kernel``, ``vector``, ``sort``, or
-    ``scattered`` for those that read or write out of order."""
+    ``scattered`` for ops that read or write out of order."""
     sizes: tuple[int, int, int, int] | None
-    """Of a product: batch, rows, columns, and the size that is summed over."""
+    """For a product: batch, rows, columns, and the contracting size."""
     flops: int
     transcendentals: int
     host_flops: int
-    """Flops that XLA for hosts computes in addition."""
+    """FLOPs that XLA's CPU compiler computes in addition."""
     bytes: int
-    """Bytes read from and written to memory, with ops fused."""
+    """Bytes read from and written to memory, after fusion."""
     is_collective: bool
     kernels: tuple[KernelKind, ...] | None
-    """The kernels that start with such an op; ``None`` where those of the compiler are not known,
-    and it is a kernel by itself."""
+    """The kernels whose root is such an op; ``None`` if the compiler's kernels are unknown and the
+    op counts as a kernel of its own."""
     count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such ops."""
 
@@ -61,18 +61,18 @@ class TrafficKind(NamedTuple):
 
     kind: str
     mesh: Mesh | None
-    """``None`` where it is not known."""
+    """``None`` if it is unknown."""
     axes: list[AxisRef] | None
-    """``None`` where they are not known."""
+    """``None`` if they are unknown."""
     devices: int
-    """How many devices talk to each other; 1 where that is not known."""
+    """The size of the groups of devices that communicate; 1 if it is unknown."""
     bytes: int
     count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such collectives."""
 
 
 def work_kinds(figures: Figures) -> list[WorkKind]:
-    """Return the ops of ``figures``, those that take equally long as one."""
+    """Return the ops of ``figures``, grouped by equal time."""
     found = []
     for *row, kernels, count in figures.work():
         known = None if kernels is None else tuple(map(KernelKind._make, kernels))
@@ -81,5 +81,5 @@ def work_kinds(figures: Figures) -> list[WorkKind]:
 
 
 def traffic_kinds(figures: Figures) -> list[TrafficKind]:
-    """Return the collectives of ``figures``, those that take equally long as one."""
+    """Return the collectives of ``figures``, grouped by equal time."""
     return list(map(TrafficKind._make, figures.traffic()))

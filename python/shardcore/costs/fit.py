@@ -1,9 +1,9 @@
-"""Fits the figures of a chip to measured ops, each figure to the ops that show it.
+"""Fits the figures of a chip to measured ops, each figure to the ops whose time depends on it.
 
-A figure is searched for in its range, on a grid that is refined: the value at which the errors are
-least, logarithms of estimated over measured seconds. Near 0 their squares count, and far ones by
-their logarithm only (Cauchy's loss): ops that were disturbed, or that a compiler does otherwise
-than the model, move little.
+A figure is searched in its range on a grid that is refined: the value that minimizes the errors,
+which are logarithms of estimated over measured seconds. Small errors count by their squares, large
+ones only by their logarithm (Cauchy's loss), so that disturbed ops, and ops that a compiler treats
+unlike the model, have little influence.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.costs.measurements import Measurement
 
 MARGIN = 1.1
-"""Peaks are taken to be so much above the best that was measured, as bounds are made of them."""
+"""Peaks are set this factor above the best measured rate, because they are used for bounds."""
 
 _ROUNDS = 3
 _SHORT = 100
-"""An op that takes so many times as long as the shortest one counts half of a long one."""
+"""An op this many times longer than the shortest has half the weight of a very long one."""
 _FAR = 0.1
-"""The logarithm of estimated over measured seconds at which an op begins to be far off."""
+"""The scale of Cauchy's loss: the error from which on an op counts as an outlier."""
 _POINTS, _ZOOMS = 13, 4
 PRODUCTS = "products of "
-"""How the groups of products begin; their element type follows."""
+"""The prefix of the groups of products; their element type follows."""
 
 
 @dataclass(frozen=True)
 class MeasuredOp(Measurement):
-    """An op of the table, or a few of them in one program."""
+    """A measured op, or several in one program."""
 
     group: str = ""
-    """What it shows: see :data:`FIGURES`. ``products of f32`` are those of that element type."""
+    """Its group; see :data:`FIGURES`. ``products of f32`` are those of that element type."""
     flops: float = 0.0
-    """FLOPs of a product, for its rate."""
+    """FLOPs of a product, from which its rate follows."""
     moved_bytes: float = 0.0
-    """Bytes that it cannot but move, for its rate."""
+    """The least bytes that it has to move, from which its rate follows."""
     weight: float = 1.0
-    """How much its error counts."""
+    """The weight of its error."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is searched for."""
+    """A figure to fit."""
 
     name: str
-    """As in a hardware file: ``cache_bytes``, ``achieved.memory``, ``achieved.products.f32``."""
+    """Its key in a hardware file: ``cache_bytes``, ``achieved.memory``,
+    ``achieved.products.f32``."""
     groups: tuple[str, ...]
-    """The groups of ops that show it."""
+    """The groups of ops whose time depends on it."""
     low: float
     high: float
     rates: tuple[Figure, ...] = ()
-    """Figures that are searched for anew at each value of this one, which is not refined: from how
-    many bytes on something is slower, and how fast it is before and then, are known together
-    only."""
+    """Figures that are fitted anew for each value of this one, which is then not refined: a
+    threshold of bytes, and the rates below and above it, can only be fitted together."""
 
 
 FIGURES = (
@@ -94,16 +94,16 @@ FIGURES = (
     Figure("achieved.message_bytes", ("collectives",), 1.0, 1e9),
     Figure("achieved.collective_seconds", ("collectives",), 1e-7, 1e-2),
 )
-"""What is fitted, in this order, a few times, as one depends on others."""
+"""The figures to fit, in this order, in a few rounds, because they depend on each other."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What was fitted."""
+    """The result of a fit."""
 
     chip: Hardware
     rows: tuple[tuple[MeasuredOp, float], ...]
-    """Each op, and the seconds that it takes by the figures."""
+    """Each op, with its seconds by the fitted figures."""
 
     def error(self, group: str = "") -> float:
         """The median of the relative errors of ``group``, by default of all ops."""
@@ -116,29 +116,29 @@ class Fit:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups of ops that there are."""
+        """The groups of the measured ops."""
         return tuple(dict.fromkeys(row.group for row, _ in self.rows))
 
 
 def fit(rows: Sequence[MeasuredOp], start: Hardware, source: str, *, keeps_peaks: bool) -> Fit:
-    """Fit the figures of a chip to ``rows``, from those of ``start``.
+    """Fit the figures of a chip to ``rows``, starting from those of ``start``.
 
     Args:
-        rows: measured ops; figures that none of them shows stay as they are.
-        start: the figures to start from, and those that are not measured.
-        source: where the rows are from; it is written with each figure.
-        keeps_peaks: whether peaks of ``start`` that were not exceeded stay as they are.
+        rows: measured ops; figures that none of them depends on keep their values.
+        start: the starting figures, used for everything that is not measured.
+        source: the origin of the rows, which is recorded with each figure.
+        keeps_peaks: whether peaks of ``start`` stay if no measurement exceeds them.
 
     Raises:
         ValueError: there are no rows.
     """
     if not rows:
         raise ValueError("there is no measured op to fit to")
-    # Of short ops much is what it takes to start them, which is little of a step.
+    # Short ops are mostly launch overhead, which is a small part of a step.
     short = _SHORT * min(row.step_seconds for row in rows)
     rows = [replace(row, weight=row.step_seconds / (row.step_seconds + short)) for row in rows]
     chip = _with_peaks(rows, start, keeps_peaks=keeps_peaks)
-    # Where the peak is known it is the share that is measured.
+    # If the peak is known, the achieved share is what is measured.
     left_out = "link_bytes_per_second" if keeps_peaks else "achieved.links"
     shown = [
         (name, own, figure)
@@ -162,14 +162,14 @@ def _differs(chip: Hardware, start: Hardware, figure: str) -> bool:
 
 
 def _kind(group: str) -> str:
-    """The group of ops without an element type."""
+    """The group of ops, without the element type."""
     return PRODUCTS if group.startswith(PRODUCTS) else group
 
 
 def _searched(
     chip: Hardware, shown: list[tuple[str, list[MeasuredOp], Figure]], *, cache_persists: bool
 ) -> Hardware:
-    """``chip`` with all figures that are shown, each at its best."""
+    """``chip`` with each figure at its best value."""
     chip = replace(chip, achieved=replace(chip.achieved, cache_persists=cache_persists))
     for _ in range(_ROUNDS):
         for name, own, figure in shown:
@@ -178,7 +178,7 @@ def _searched(
 
 
 def _error(rows: Iterable[MeasuredOp], chip: Hardware) -> float:
-    """The sum of Cauchy's loss of the errors of ``rows``, by their weights."""
+    """The weighted sum of Cauchy's loss over the errors of ``rows``."""
     total = 0.0
     for row in rows:
         miss = math.log(max(row.cost(chip).step_seconds, 1e-12) / row.step_seconds)
@@ -187,7 +187,7 @@ def _error(rows: Iterable[MeasuredOp], chip: Hardware) -> float:
 
 
 def _rows_of(figure: Figure, rows: Iterable[MeasuredOp]) -> list[tuple[str, list[MeasuredOp]]]:
-    """The ops that show ``figure``, if there are; of products for each element type by itself."""
+    """The ops on which ``figure`` depends, if there are any; for products by element type."""
     own = [row for row in rows if _kind(row.group) in figure.groups]
     if figure.name != "achieved.products":
         return [(figure.name, own)] if own else []
@@ -202,7 +202,7 @@ def _rows_of(figure: Figure, rows: Iterable[MeasuredOp]) -> list[tuple[str, list
 
 
 def _with_peaks(rows: Iterable[MeasuredOp], chip: Hardware, *, keeps_peaks: bool) -> Hardware:
-    """``chip`` with the highest rates that were measured, and a margin."""
+    """``chip`` with the highest measured rates as peaks, with a margin."""
     flops: dict[str, float] = {}
     bandwidth = 0.0
     for row in rows:
@@ -227,7 +227,7 @@ def _with_peaks(rows: Iterable[MeasuredOp], chip: Hardware, *, keeps_peaks: bool
 
 
 def _with(chip: Hardware, name: str, value: float) -> Hardware:
-    """``chip`` with another figure; the figures of one kind of chip only have no other type."""
+    """``chip`` with another figure; figures of one kind of chip only keep their type."""
     first, _, rest = name.partition(".")
     values: dict[str, Any]
     if first != "achieved":
@@ -242,14 +242,14 @@ def _with(chip: Hardware, name: str, value: float) -> Hardware:
 
 
 def _rounded(value: float) -> float:
-    """``value`` with three digits: more are not known."""
+    """``value`` with three significant digits, as more would mean nothing."""
     return float(f"{value:.3g}")
 
 
 def _best(
     chip: Hardware, name: str, figure: Figure, rows: Sequence[MeasuredOp], zooms: int = _ZOOMS
 ) -> Hardware:
-    """``chip`` with the value of the figure ``name`` at which the errors of ``rows`` are least."""
+    """``chip`` with the value of the figure ``name`` that minimizes the errors of ``rows``."""
 
     def candidate(value: float, zooms: int = _ZOOMS // 2) -> Hardware:
         other = _with(chip, name, _rounded(value))
@@ -268,15 +268,15 @@ def _best(
 def searched(
     error: Callable[[float], float], ends: tuple[float, float], zooms: int = _ZOOMS
 ) -> float:
-    """The place between ``ends``, both above 0, at which ``error`` is least, by a grid of equal
-    ratios that is refined around its best point.
+    """The minimum of ``error`` between ``ends``, both above 0, found on a geometric grid that is
+    refined around its best point.
     """
     best = ends[0]
     start, end = map(math.log, ends)
     for _ in range(zooms):
         step = (end - start) / (_POINTS - 1)
         places = [start + step * index for index in range(_POINTS)]
-        # Of places that are equally good the middle one: an op may not depend on the figure.
+        # Of equally good points the middle one: an op may not depend on the figure.
         errors = [error(math.exp(place)) for place in places]
         good = [at for at, it in enumerate(errors) if it <= min(errors) * (1 + 1e-12)]
         at = good[len(good) // 2]
@@ -286,7 +286,7 @@ def searched(
 
 
 def figures_of(chip: Hardware, group: str) -> list[tuple[str, float]]:
-    """The figures of ``chip`` that ``group`` shows, by their last names."""
+    """The figures of ``chip`` that ``group`` determines, by their last names."""
     found = []
     for figure in FIGURES:
         if _kind(group) not in figure.groups:

@@ -1,4 +1,4 @@
-"""The host of a device: what is copied to and from its memory, and how long that takes."""
+"""The host of a device: the copies to and from its memory, and their times."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HostTransfer:
-    """A copy between the memory of a device and that of its host, ``bytes`` and ``seconds`` of one
-    run.
+    """A copy between the memory of a device and that of its host; ``bytes`` and ``seconds`` are for
+    one run.
     """
 
     value: str
-    """Name of what is copied."""
+    """The name of the copied value."""
     direction: str
     """``"to_host"`` or ``"to_device"``."""
     bytes: int
     """Its bytes on one device."""
     count: int
-    """Number of its runs in one run of the program."""
+    """The number of runs in a step."""
     seconds: float | None
-    """At the full bandwidth; ``None`` where the chip has no ``host_bytes_per_second``."""
+    """Seconds at the full bandwidth; ``None`` if the chip has no ``host_bytes_per_second``."""
     exposed_seconds: float | None
-    """Seconds of all runs in which the device waits for it and computes nothing, in the schedule of
-    ``Cost.step_seconds``; ``None`` likewise."""
+    """Seconds, over all runs, in which the device idles waiting for it, in the schedule of
+    ``Cost.step_seconds``; ``None`` as for ``seconds``."""
     location: str | None
-    """Source location of the op that copies it, or for which it is copied."""
+    """The source location of the op that copies, or needs the copy."""
 
     @property
     def total_bytes(self) -> int:
@@ -53,16 +53,16 @@ class HostTransfer:
 
 @dataclass(frozen=True)
 class HostCost:
-    """What the host of a device keeps in memory for a program, copies and computes."""
+    """What a program keeps, copies and computes on the host of a device."""
 
     argument_bytes: int = 0
-    """Bytes of the arguments that are in its memory."""
+    """Bytes of the arguments in host memory."""
     output_bytes: int = 0
-    """Bytes of the outputs that are."""
+    """Bytes of the outputs in host memory."""
     alias_bytes: int = 0
-    """Bytes of these outputs that take the memory of donated arguments."""
+    """Bytes of these outputs that reuse the memory of donated arguments."""
     flops: int = 0
-    """Operations that it computes; how long it takes is not known."""
+    """FLOPs computed on the host; their time is unknown."""
     transcendentals: int = 0
     transfers: tuple[HostTransfer, ...] = ()
     """The copies to and from its memory, in program order."""
@@ -75,23 +75,23 @@ class HostCost:
         return sum(row.total_bytes for row in self.transfers if row.direction == direction)
 
     def seconds(self, direction: str) -> float:
-        """Return the seconds of these, as far as they are known."""
+        """Return the seconds of these transfers, as far as they are known."""
         rows = (row for row in self.transfers if row.direction == direction)
         return sum(row.total_seconds or 0.0 for row in rows)
 
     @property
     def has_unknown_times(self) -> bool:
-        """Whether the time of some transfer is not known."""
+        """Whether the time of some transfer is unknown."""
         return any(row.seconds is None for row in self.transfers)
 
     @property
     def exposed_seconds(self) -> float:
-        """The sum of the exposed seconds of transfers, as far as they are known."""
+        """The sum of the transfers' exposed seconds, as far as they are known."""
         return sum(row.exposed_seconds or 0.0 for row in self.transfers)
 
     @property
     def busy_seconds(self) -> float:
-        """Seconds that no step goes below: copies to and from the host overlap each other."""
+        """A lower bound of the step time from host copies; the two directions overlap."""
         return max(self.seconds("to_device"), self.seconds("to_host"))
 
 
@@ -99,7 +99,7 @@ DIRECTIONS = ("to_device", "to_host")
 
 
 def host_cost(figures: Figures, chip: Hardware) -> HostCost:
-    """Return what the host of ``chip`` does, without exposed seconds."""
+    """Return the host cost on ``chip``, without exposed seconds."""
     rate = chip.host_bytes_per_second
     transfers = tuple(
         HostTransfer(
@@ -115,9 +115,7 @@ def host_cost(figures: Figures, chip: Hardware) -> HostCost:
 
 
 def achieved_seconds(host: HostCost, chip: Hardware) -> list[float]:
-    """Return the seconds of one run of each transfer at the rate that programs achieve, 0 where no
-    rate is known.
-    """
+    """Return the seconds of one run of each transfer at achieved rates; 0 if no rate is known."""
     share = chip.achieved.links
     return [(row.seconds or 0.0) / share for row in host.transfers]
 
@@ -133,7 +131,7 @@ def with_exposed(host: HostCost, exposed: Iterable[float]) -> HostCost:
 
 
 def untimed(host: HostCost, chip: Hardware) -> list[UncountedOp]:
-    """Return the transfers whose time is not known."""
+    """Return the transfers whose time is unknown."""
     reason = f"{chip.name} has no host_bytes_per_second"
     return [
         UncountedOp(

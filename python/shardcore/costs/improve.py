@@ -1,4 +1,4 @@
-"""Passes that compilers run on collectives, to be counted before they are costed."""
+"""Compiler passes on collectives that may run before a program is counted."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ PASSES = (
     "top-k-of-shards",
     "while-loop-all-reduce-code-motion",
 )
-"""The passes that keep a program of one device what it is, and send less."""
+"""Passes that keep the meaning of a per-device program, and send less."""
 
 _OPTIONS = re.compile(r"\{[^{}]*\}")
 
 
 def check_passes(text: str) -> str:
-    """Return ``text``, a list of passes.
+    """Return ``text``, a comma-separated list of passes, if all of them are known.
 
     Raises:
-        ValueError: one of them is none of :data:`PASSES`.
+        ValueError: a pass is not among :data:`PASSES`.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected a list of passes as text, not {type(text).__name__}")
@@ -45,7 +45,7 @@ def check_passes(text: str) -> str:
 
 
 def improved(local: Partitioned, passes: str) -> Partitioned:
-    """Return ``local`` after ``passes``, a list with commas between, in this order.
+    """Return ``local`` after ``passes``, a comma-separated list, in this order.
 
     Raises:
         PipelineError: a pass has no such option.

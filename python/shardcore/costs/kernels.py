@@ -1,4 +1,4 @@
-"""The kernels of a step: ops that are started as one."""
+"""The kernels of a step: groups of ops that run in one launch."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Ops that a compiler starts as one. All figures are of one run."""
+    """Ops that a compiler fuses into one kernel. All figures are for one run."""
 
     name: str
-    """The op whose result it writes, ``stablehlo.add``; of a copy the op that it is made for."""
+    """The op whose result it writes, ``stablehlo.add``; for a copy, the op that needs the copy."""
     value: str | None
     """The name of that result."""
     location: str | None
     ops: tuple[tuple[str, str | None], ...]
-    """All ops that it computes, with their source lines: that op first, then what is fused."""
+    """All its ops with their source lines: the op above first, then the fused ones."""
     flops: int
-    """As XLA counts them, of what is computed again in several kernels in each of them."""
+    """FLOPs as XLA counts them; ops duplicated into several kernels count in each."""
     transcendentals: int
     read_bytes: int
     written_bytes: int
     seconds: float
-    """At the rates that programs achieve; of a collective at the full bandwidth of its links."""
+    """Seconds at achieved rates; for a collective, at the full bandwidth of its links."""
     count: int
-    """Number of its runs."""
+    """The number of runs."""
     is_copy: bool
-    """Whether it only copies or rearranges an operand of its op."""
+    """Whether it only copies or rearranges an operand of the op."""
     is_collective: bool
 
     @property
     def bytes(self) -> int:
-        """Bytes that it reads and writes."""
+        """Bytes read and written."""
         return self.read_bytes + self.written_bytes
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The source lines of its ops, each once, its own first."""
+        """The distinct source lines of its ops, that of the op above first."""
         return tuple(dict.fromkeys(place for _, place in self.ops if place is not None))
 
     def record(self) -> dict[str, Any]:
@@ -56,8 +56,8 @@ class Kernel:
 def kernels_of(
     figures: Figures, compiler: str, rates: Rates, collectives: Mapping[str | None, float]
 ) -> tuple[Kernel, ...]:
-    """Return the kernels of a program as ``compiler`` has them, block by block; ``collectives`` has
-    the seconds of each by the name of its result.
+    """Return the kernels that ``compiler`` makes of a program, block by block; ``collectives`` has
+    the seconds of collectives by the names of their results.
     """
     found = []
     for row in figures.kernels(compiler):

@@ -1,4 +1,4 @@
-"""What the memory of a device holds at a time, by kind and by layer."""
+"""What is in the memory of a device over time, by kind and by layer."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ KINDS = (
     "activations",
     "temporaries",
 )
-"""Parameters and states of optimizers are arguments that are called so; activations are made by the
-forward pass and in memory until the backward pass, where the program names its passes; temporaries
-are all others."""
+"""Parameters and optimizer states are arguments with such names; activations are values of the
+forward pass that live until the backward pass, if the program's locations tell the passes;
+temporaries are all others."""
 
 _STATE = re.compile(
     r"(?<![a-z])(opt(im(izer)?)?|adam\w*|momentum|moments?|mu|nu|exp_avg(_sq)?|ema)(?![a-z])"
@@ -33,7 +33,7 @@ _LAYER = re.compile(r"(?:\[(\d+)\]|(?<=[a-zA-Z_])(\d+)\b)")
 
 
 def argument_kind(path: str) -> str:
-    """Return the kind of the argument at ``path``, by the names in it."""
+    """Return the kind of the argument at ``path``, judged by the names in it."""
     words = path.lower()
     if _STATE.search(words):
         return "optimizer state"
@@ -41,7 +41,7 @@ def argument_kind(path: str) -> str:
 
 
 def layer_of(path: str) -> int | None:
-    """Return the first number in a path or a scope, ``params['blocks'][3]`` or ``layer_3/mlp``."""
+    """Return the first number in a path or scope, ``params['blocks'][3]`` or ``layer_3/mlp``."""
     found = _LAYER.search(path)
     return None if found is None else int(found[1] or found[2])
 
@@ -53,27 +53,27 @@ class Held:
     lifetime: Lifetime
     kind: str
     path: str
-    """The path of an argument, else the scope of the op that makes it; may be empty."""
+    """The path of an argument, else the scope of the op that computes it; may be empty."""
 
 
 @dataclass(frozen=True)
 class MemoryByKind:
-    """What is in memory over the program, and at its peak."""
+    """What is in memory over the course of the program, and at its peak."""
 
     places: list[int]
-    """Places in ``MemoryTimeline.points``, of which each is the fullest of its neighbours."""
+    """Indices into ``MemoryTimeline.points``, each the fullest point of its section."""
     sizes: dict[str, list[int]]
-    """Bytes at each of these places, by kind."""
+    """For each kind the bytes at each of these points."""
     at_peak: list[Held]
 
 
 def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -> MemoryByKind:
-    """Return what is in memory at ``most`` places of ``timeline``, by kind.
+    """Return what is in memory at up to ``most`` points of ``timeline``, by kind.
 
     Args:
-        timeline: of a program.
-        ports: its arguments.
-        most: the most places.
+        timeline: the program's timeline.
+        ports: the program's arguments.
+        most: the number of points, at most.
     """
     paths = {port.name: port.label or port.name for port in ports}
     points = timeline.points
@@ -108,7 +108,7 @@ def _held(row: Lifetime, paths: Mapping[str, str], turn: int) -> Held:
 
 
 def _fullest(sizes: Sequence[int], most: int) -> Iterator[int]:
-    """Yield the place of the largest of ``sizes`` in each of ``most`` parts of equal length."""
+    """Yield the index of the largest of ``sizes`` in each of ``most`` sections of equal length."""
     parts = min(most, len(sizes))
     for part in range(parts):
         inside = range(part * len(sizes) // parts, (part + 1) * len(sizes) // parts)
@@ -116,5 +116,5 @@ def _fullest(sizes: Sequence[int], most: int) -> Iterator[int]:
 
 
 def column_of(places: Sequence[int], place: int) -> int:
-    """Return the number of the part that ``place`` is in."""
+    """Return the number of the section that ``place`` is in."""
     return min(bisect_left(places, place), max(len(places) - 1, 0))

@@ -21,15 +21,15 @@ OPS = {
     "all_to_all": "all_to_all",
     "collective_permute": "permute",
 }
-"""The collective of the calculus that each kind is timed as."""
+"""For each kind, the collective of the calculus that gives its time."""
 
 _NO_TIME = "what is sent to other slices takes no time"
 
 LINKS, NETWORK = 1, 2
-"""The streams of collectives on links within slices or nodes, and on the network between them."""
+"""The streams of collectives: on links within slices or nodes, and on the network between them."""
 
 SPLIT = ("all_gather", "reduce_scatter")
-"""Collectives that compilers overlap with the product next to them, chunk by chunk."""
+"""Collectives that compilers overlap with an adjacent product, chunk by chunk."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ class Transfer:
     seconds: float
     """Seconds at the full bandwidth, by the formulas of the calculus."""
     fastest: float
-    """Seconds at the full bandwidth that nothing goes below."""
+    """A lower bound of the seconds, at the full bandwidth."""
     achieved: float
-    """Seconds at the bandwidth that programs achieve."""
+    """Seconds at the achieved bandwidth."""
     stream: int
     """:data:`LINKS` or :data:`NETWORK`."""
     overlaps: bool
-    """Whether something is computed meanwhile."""
+    """Whether computation may run at the same time."""
     chunks: int
-    """The number of chunks in which it overlaps with a product; 1 if it does not."""
+    """The number of chunks in which it overlaps with a product; 1 without such an overlap."""
     network_bytes: float = 0.0
     """The part of :attr:`bytes` that a device sends to other slices or nodes."""
 
     def share(self, part: float, num_bytes: int) -> Transfer:
-        """Return this ``part`` of it, in which a device sends ``num_bytes``."""
+        """Return this ``part`` of the transfer, in which a device sends ``num_bytes``."""
         times = self.seconds * part, self.fastest * part, self.achieved * part
         return Transfer(
             num_bytes, *times, self.stream, self.overlaps, self.chunks, self.network_bytes
@@ -62,22 +62,22 @@ class Transfer:
 
 
 _KnownRates = dict[tuple[str, Mesh, tuple[AxisRef, ...]], tuple[Rates, Rates]]
-"""The rates of collectives along axes of meshes, as the options have it and exact ones."""
+"""The rates of collectives along mesh axes: under the options, and for lower bounds."""
 
 _MOST_RATES = 1 << 12
-"""The most rates that are kept for other programs."""
+"""How many rates are kept for other programs."""
 
 
 _KnownTransfers = dict[tuple[str, Mesh, tuple[AxisRef, ...], int], Transfer]
-"""Runs of collectives: their kinds, the meshes and axes along which they run, and their bytes."""
+"""Transfers by kind of collective, mesh, axes and bytes."""
 
 _MOST_TRANSFERS = 1 << 14
-"""The most runs that are kept for other programs."""
+"""How many transfers are kept for other programs."""
 
 
 @lru_cache(maxsize=16)
 def _known(*_: Hashable) -> tuple[_KnownRates, _KnownTransfers]:
-    """The rates and runs that are known for a chip, a topology and options."""
+    """The known rates and transfers for a chip, a topology and options."""
     return {}, {}
 
 
@@ -94,7 +94,7 @@ class Links:
     ) -> None:
         self._is_network_known = chip.dcn_bytes_per_second <= LARGEST
         if not self._is_network_known:
-            # Even where no figure bounds it, what goes over the network is told apart.
+            # Traffic over the network is separate even if no figure limits it.
             chip = replace(chip, dcn_bytes_per_second=LARGEST)
         self._chip = chip
         self._slices = slices
@@ -107,7 +107,7 @@ class Links:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on the topologies that were used, as :attr:`Topology.notes`."""
+        """Remarks on the topologies that were used, as in :attr:`Topology.notes`."""
         found = dict.fromkeys(note for row in self._topologies.values() for note in row.notes)
         if self.has_network and self._chip.is_torus and not self._is_network_known:
             found[f"{self._chip.name} has no dcn_bytes_per_second: {_NO_TIME}"] = None
@@ -115,7 +115,7 @@ class Links:
 
     @property
     def has_network(self) -> bool:
-        """Whether a mesh that was used lies on several slices or nodes."""
+        """Whether a mesh that was used spans several slices or nodes."""
         return any(row.slices > 1 for row in self._topologies.values())
 
     @property
@@ -123,11 +123,11 @@ class Links:
         return self._chip.dcn_bytes_per_second * self._options.efficiency
 
     def check(self, meshes: Iterable[Mesh]) -> None:
-        """Check that the topology and the mapping fit one of ``meshes``, those of a program, also
-        if the program has no collectives.
+        """Check that one of the program's ``meshes`` fits the topology and the mapping, even if the
+        program has no collectives.
 
         Raises:
-            CalculusError, VerificationError: as for :meth:`topology`, of the first mesh.
+            CalculusError, VerificationError: as for :meth:`topology`, for the first mesh.
         """
         problem: ShardcoreError | None = None
         for mesh in meshes:
@@ -150,7 +150,7 @@ class Links:
             )
 
     def has(self, mesh: Mesh) -> bool:
-        """Whether ``mesh`` lies on the topology."""
+        """Whether ``mesh`` fits the topology."""
         try:
             self.topology(mesh)
         except (CalculusError, VerificationError):
@@ -161,7 +161,7 @@ class Links:
         """Return the physical axes of ``mesh``.
 
         Raises:
-            CalculusError: sizes do not match, ... (``invalid-topology``).
+            CalculusError: the sizes do not match, or similar (``invalid-topology``).
             VerificationError: the mapping names an axis that the mesh lacks (``unknown-axis``).
         """
         if mesh not in self._topologies:
@@ -172,7 +172,7 @@ class Links:
         return Topology.of(mesh, self._chip, self._shape, self._mapping, self._slices)
 
     def cost(self, kind: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:
-        """Return what a device sends in one run, and how long it takes, for V = ``num_bytes``.
+        """Return the bytes that a device sends in one run, and the times, for V = ``num_bytes``.
 
         Raises:
             CalculusError, VerificationError: as for :meth:`topology`.
@@ -188,8 +188,8 @@ class Links:
         return found
 
     def _known(self) -> tuple[_KnownRates, _KnownTransfers]:
-        """What is known for the same chip, topology and options; there is a topology, so that the
-        mapping is one.
+        """What is known for the same chip, topology and options. The topology is resolved, so the
+        mapping is hashable.
         """
         if self._shared is None:
             items = None if self._mapping is None else self._mapping.items()
@@ -219,7 +219,7 @@ class Links:
         rates, exact = self._rates_of(op, axes, topology)
         sent = wire_bytes(op, num_bytes, rates.devices)
         shares = self._chip.achieved
-        # What a group has to share with others is no matter of choice.
+        # The contention within a group does not depend on options.
         network = exact.network_seconds_per_byte
         waiting = exact.waiting_seconds(shares) if sent else exact.latency_seconds
         seconds = exact.moving_seconds(num_bytes, sent, shares) + waiting

@@ -1,4 +1,4 @@
-"""The collectives of a cost that take longest."""
+"""The longest collectives of a cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def longest_collectives(cost: Cost, most: int) -> list[CollectiveCost]:
-    """Return the ``most`` collectives that take longest, one for each place of the source."""
+    """Return up to ``most`` of the longest collectives, one for each source location."""
     places: dict[tuple[object, ...], CollectiveCost] = {}
     for row in cost.collectives:
         place = (row.kind, row.axes, row.cause, row.cause_location or row.location)

@@ -1,4 +1,4 @@
-"""Reads measured steps from a file; its format is in ``docs/cost.md``."""
+"""Reads measured steps from a file (format: ``docs/cost.md``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shardcore.partition.counted import local_program
 from shardcore.partition.partitioned import POLICIES, Partitioned
 
 SHORTEST, LONGEST = 1e-12, 1e9
-"""The seconds that a measured step may take."""
+"""The range of seconds that a measured step may have."""
 
 _EXAMPLE = '{"hardware": "tpu-v5e", "runs": [{"file": "step.mlir", "step_seconds": 1.5}]}'
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:"\s]+')
@@ -36,9 +36,9 @@ class Measurement:
     program: Partitioned
     step_seconds: float
     options: Mapping[str, Any]
-    """Of :func:`shardcore.cost`: topology, mapping, slices, dcn."""
+    """Options of :func:`shardcore.cost`: topology, mapping, slices, dcn."""
     held_out: bool = False
-    """Whether it is compared only."""
+    """Whether it is only compared, not fitted to."""
 
     def cost(self, chip: Hardware) -> Cost:
         """The cost of its program on ``chip``."""
@@ -83,14 +83,14 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "dcn": (_is_number, '"dcn": 6.25e9, bytes per second'),
     "held_out": (lambda value: isinstance(value, bool), '"held_out": true'),
 }
-"""What each key of a run may hold, and how it is written."""
+"""For each key of a run, the types that it may have, and an example."""
 _NEEDED = ("file", "step_seconds")
 _OPTIONS = ("topology", "mapping", "slices", "dcn")
 
 
 @dataclass(frozen=True)
 class _File:
-    """A file of measurements, with the places of mistakes in it."""
+    """A file of measurements, which can give the position of a mistake."""
 
     name: str
     text: str
@@ -98,15 +98,15 @@ class _File:
     def mistake(
         self, message: str, hint: str = f"write {_EXAMPLE}", *path: str | int
     ) -> CalculusError:
-        """A mistake in what stands at ``path``, or around it."""
-        # Looked for only now: most files have no mistake.
+        """The error for a mistake at ``path`` in the JSON, or in what encloses it."""
+        # Positions are computed only now, as most files have no mistake.
         found = dict(_places(self.text))
         while path and path not in found:
             path = path[:-1]
         return self.at(found.get(path, (0, 1)), message, hint)
 
     def at(self, span: tuple[int, int], message: str, hint: str) -> CalculusError:
-        """A mistake in ``span`` of the text."""
+        """The error for a mistake in ``span`` of the text."""
         return mistake(
             CalculusError,
             "measurements",
@@ -118,20 +118,20 @@ class _File:
         )
 
     def content(self) -> Any:
-        """What the JSON says."""
+        """The parsed JSON."""
         try:
             return json.loads(self.text)
         except json.JSONDecodeError as error:
             span, problem = (error.pos, error.pos + 1), error.msg
-        # Numbers of too many digits, and lists that are nested too deeply for Python.
+        # Parsing may fail: numbers with too many digits, or deeply nested lists.
         except (ValueError, RecursionError) as error:
             span, problem = (0, 1), str(error)
         raise self.at(span, f"this is no JSON: {problem}", f"write {_EXAMPLE}")
 
 
 def _places(text: str) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]]:
-    """The place of each value of ``text``, which is JSON, by the keys and numbers that lead to it:
-    all of a text or number, the bracket that opens a list or an object.
+    """The position of each value in ``text``, which is JSON, by its path of keys and indices: the
+    whole of a string or number, the opening bracket of a list or object.
     """
     path: list[str | int] = []
     is_key = False
@@ -157,11 +157,11 @@ def _places(text: str) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]
 def read_measurements(
     path: str | Path, hardware_file: str | Path | None = None
 ) -> tuple[list[Measurement], Hardware]:
-    """Return the measurements in the file ``path``, and the chip that they are of.
+    """Return the measurements in the file ``path``, and their chip.
 
     Raises:
-        CalculusError: it is no such file (``measurements``), or the chip is not known.
-        OSError: it, or a program that it names, cannot be read.
+        CalculusError: the file is not valid (``measurements``), or the chip is unknown.
+        OSError: the file, or a program that it names, cannot be read.
         ShardcoreError: a program cannot be parsed, propagated or partitioned.
     """
     text = files.read(path, files.MAX_TABLE_BYTES).decode("utf-8", "replace")
@@ -182,7 +182,7 @@ def read_measurements(
 def _check_known(
     file: _File, row: dict[str, Any], known: tuple[str, ...], what: str, *path: str | int
 ) -> None:
-    """Refuse keys of ``row``, which stands at ``path``, that mean nothing."""
+    """Refuse unknown keys of ``row``, which is at ``path``."""
     for key in row:
         if key not in known:
             message = f"{what} has an unknown key {shown(key)}"

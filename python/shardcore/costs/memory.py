@@ -1,4 +1,4 @@
-"""What is in the memory of one device while its program runs."""
+"""What is in the memory of one device over the course of its program."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from shardcore.costs.scopes import scope_of
 from shardcore.units import plural
 
 GROUPS = ("scope", "line", "role", "value")
-"""What :meth:`MemoryTimeline.by` sums over."""
+"""The groupings of :meth:`MemoryTimeline.by`."""
 
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class MemoryPoint:
-    """An op of the program, and what is in memory while it runs."""
+    """An op of the program, and the memory in use while it runs."""
 
     name: str
-    """The full name of the op, ``stablehlo.dot_general``."""
+    """The op's full name, such as ``stablehlo.dot_general``."""
     value: str | None
-    """Name of its first result."""
+    """The name of its first result."""
     location: str | None
     scope: str
-    """The names around it, ``decoder/layer_3/mlp``; empty outside of scopes."""
+    """The enclosing name scopes, ``decoder/layer_3/mlp``; empty outside of scopes."""
     direction: str
     """``forward``, ``backward`` or ``recomputed``."""
     bytes: int
-    """Bytes in memory, arguments included."""
+    """Bytes in memory, including arguments."""
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A value in memory, and when it is there."""
+    """A value in memory, with its lifetime."""
 
     value: LiveValue
     role: str
-    """``argument`` or ``output``, which take memory throughout, or ``temporary``."""
+    """``argument`` or ``output``, which are live throughout, or ``temporary``."""
     scope: str
-    """The names around the op that makes it; empty for arguments."""
+    """The name scopes around the op that computes it; empty for arguments."""
     direction: str
     first: int
-    """The place in :attr:`MemoryTimeline.points` from which it is in memory."""
+    """The first index in :attr:`MemoryTimeline.points` at which it is live."""
     last: int
-    """The place until which it is."""
+    """The last index at which it is live."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -61,15 +61,15 @@ class Lifetime:
 
 @dataclass(frozen=True, repr=False)
 class MemoryTimeline:
-    """What is in memory when, in the order in which the compiler runs ops.
+    """The values in memory over time, in the order in which the compiler schedules ops.
 
-    The body of a loop is there once, at the place of the loop. ``str()`` is a chart, :meth:`svg`
-    a picture, :meth:`record` and :meth:`to_json` plain data.
+    A loop body appears once, at the place of the loop. ``str()`` is a chart, :meth:`svg` a picture,
+    :meth:`record` and :meth:`to_json` plain data.
     """
 
     hardware: str
     limit: float
-    """Bytes of memory of that chip."""
+    """Bytes of memory of the chip."""
     policy: str
     """The policy that made the per-device program."""
     points: tuple[MemoryPoint, ...]
@@ -90,21 +90,22 @@ class MemoryTimeline:
         return next(named, places[0] if places else 0)
 
     def live(self, place: int) -> tuple[Lifetime, ...]:
-        """Return the values in memory at a place in :attr:`points`, the largest first."""
+        """Return the values that are live at an index in :attr:`points`, the largest first."""
         there = (row for row in self.values if row.first <= place <= row.last)
         return tuple(sorted(there, key=lambda row: -row.value.bytes))
 
     def by(self, group: str = "scope", places: Iterable[int] | None = None) -> dict[str, list[int]]:
-        """Return the bytes in memory at each place, summed by group, the largest at the peak first.
+        """Return the live bytes at each point, summed by group, the group largest at the peak
+        first.
 
         Args:
-            group: ``scope``, the scope and the pass of the op that makes a value, repeated layers
-                as one; ``line``, its source line; ``role``; or ``value``. Arguments and outputs
-                are a scope and a line by themselves.
-            places: places in :attr:`points`, in ascending order; all of them without it.
+            group: ``scope``: the scope and pass of the op that computes a value, with repeated
+                layers merged; ``line``: its source line; ``role``; or ``value``. Arguments and
+                outputs form a scope and a line of their own.
+            places: indices into :attr:`points`, ascending; by default all.
 
         Raises:
-            ValueError: there is no such group.
+            ValueError: ``group`` is unknown.
         """
         if group not in GROUPS:
             raise ValueError(f"expected one of {', '.join(GROUPS)}, got {shown(group)}")
@@ -125,7 +126,7 @@ class MemoryTimeline:
         return {name: list(accumulate(changes[name].get(at, 0) for at in count)) for name in names}
 
     def svg(self, by: str = "scope") -> str:
-        """Return a picture: the bytes in memory over the program, with a colour for each group.
+        """Return an SVG: the bytes in memory over the program, with a colour for each group.
 
         Raises:
             ValueError: as for :meth:`by`.
@@ -135,7 +136,7 @@ class MemoryTimeline:
         return memory_svg(self, by)
 
     def record(self) -> dict[str, Any]:
-        """Return everything as plain data; ``first``, ``last`` and ``peak`` are places in
+        """Return everything as plain data; ``first``, ``last`` and ``peak`` are indices into
         ``points``.
         """
         at_peak = [self.peak] if self.points else []
@@ -155,7 +156,7 @@ class MemoryTimeline:
         """Return :meth:`record` as JSON, indented by up to 80 spaces a level.
 
         Raises:
-            ValueError: ``indent`` is no number from 0 to 80.
+            ValueError: ``indent`` is not from 0 to 80.
         """
         return json_text(self.record(), indent)
 
@@ -176,7 +177,7 @@ class MemoryTimeline:
 def timeline_of(
     moments: Iterable[dict[str, Any]], rows: Iterable[dict[str, Any]]
 ) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
-    """Return the points and the values of what the engine says of them."""
+    """Return the points and the values from the engine's rows."""
     moments, values = list(moments), []
     changes = [0] * (len(moments) + 1)
     for row in rows:
@@ -198,7 +199,7 @@ def _index(places: list[int], place: int) -> int:
 
 
 def _group(row: Lifetime, group: str) -> str:
-    """The group that the memory of ``row`` counts for."""
+    """The group to which the memory of ``row`` is counted."""
     if group == "role":
         return row.role
     if group == "value":

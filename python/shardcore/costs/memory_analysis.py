@@ -1,4 +1,4 @@
-"""Memory of one device by the names of ``compiled.memory_analysis()``."""
+"""Memory of one device under the names of ``compiled.memory_analysis()``."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryAnalysis:
-    """Bytes of one device, and of its host, named as in JAX's ``compiled.memory_analysis()``.
+    """Bytes on one device and on its host, named as in JAX's ``compiled.memory_analysis()``.
 
     Generated code is not counted.
     """
 
     argument_size_in_bytes: int
-    """Arguments, in memory throughout."""
+    """Arguments; they are live throughout."""
     output_size_in_bytes: int
-    """Results, with the table of pointers to them where there are several."""
+    """Results, and the table of pointers to them if there are several."""
     alias_size_in_bytes: int
-    """The part of the results that takes the memory of donated arguments."""
+    """The part of the results that reuses the memory of donated arguments."""
     temp_size_in_bytes: int
-    """What is allocated besides arguments and results."""
+    """Memory that is allocated beside arguments and results."""
     peak_memory_in_bytes: int
-    """The most bytes of all of these at once, :attr:`shardcore.Cost.peak_bytes`."""
+    """The peak of all of these together, :attr:`shardcore.Cost.peak_bytes`."""
     host_argument_size_in_bytes: int
-    """Arguments in the memory of the host."""
+    """Arguments in host memory."""
     host_output_size_in_bytes: int
-    """Results in the memory of the host."""
+    """Results in host memory."""
     host_alias_size_in_bytes: int
-    """The part of these that takes the memory of donated arguments."""
+    """The part of these results that reuses the memory of donated arguments."""
     host_temp_size_in_bytes: int
-    """What else is in the memory of the host at its peak."""
+    """Other bytes in host memory at its peak."""
 
 
 def memory_analysis(cost: Cost) -> MemoryAnalysis:

@@ -33,125 +33,126 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Cost:
-    """Time, memory and communication of one device; ops in loops count once for each trip.
+    """Time, memory and communication of one device; an op in a loop counts once per trip.
 
     Figures are in seconds, bytes and floating-point operations. ``str()`` is a report,
     :meth:`to_json` and :meth:`record` are plain data. ``docs/cost_model.md`` defines each figure.
     """
 
     hardware: Hardware
-    """The chip that times are for."""
+    """The chip of the times."""
     policy: str
     """The policy that made the per-device program: ``xla``, ``shardy`` or ``least``."""
     compiler: str
-    """The compiler whose kernels are in memory, as ``compiler`` of :func:`shardcore.cost`."""
+    """The compiler whose fusion and memory are modelled: ``compiler`` of :func:`shardcore.cost`."""
     shardy: str
     """The version of Shardy that the program follows, one of ``shardcore.SHARDY_VERSIONS``."""
     flops: int
-    """Operations as XLA counts them: a multiply-add is two, an elementwise op one an element."""
+    """FLOPs as XLA counts them: two for a multiply-add, one per element for an elementwise op."""
     transcendentals: int
-    """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
+    """Exponentials, logarithms, roots and so on, which XLA counts separately from ``flops``."""
     hbm_bytes: int
-    """Bytes read from and written to memory, with ops fused."""
+    """Bytes read from and written to memory, after fusion."""
     argument_bytes: int
     output_bytes: int
     alias_bytes: int
-    """Bytes of outputs that take the memory of donated arguments."""
+    """Bytes of outputs that reuse the memory of donated arguments."""
     compute_seconds: float
-    """Seconds of all ops: the sum of their roofline times at the peak of the chip."""
+    """The sum of the roofline times of all ops, at the chip's peak."""
     comm_seconds: float
-    """Seconds of all collectives: the sum of their times at the full bandwidth."""
+    """The sum of the times of all collectives, at the full bandwidth."""
     step_seconds: float
-    """Seconds of the step, by a schedule of ops and collectives at the rates that programs
-    achieve."""
+    """Seconds of a step: a schedule of ops and collectives at achieved rates."""
     step_seconds_lower: float
-    """Seconds that no step goes below: the chip at its peak, communication overlapped entirely."""
+    """A lower bound of the seconds of a step: the chip at its peak, all communication
+    overlapped."""
     confidence: Confidence
-    """The interval around :attr:`step_seconds` that 9 of 10 measured steps are in, and what it
-    rests on."""
+    """The interval around :attr:`step_seconds` that contains 9 of 10 measured steps, and its
+    basis."""
     exposed_seconds: float
-    """The part of :attr:`step_seconds` in which nothing is computed, but a collective awaited."""
+    """The part of :attr:`step_seconds` in which the device idles, waiting for a collective."""
     rows: Rows
-    """What :attr:`collectives`, :attr:`ops`, :attr:`peak_bytes`, :attr:`live_at_peak`,
-    :attr:`least_peak_bytes` and :attr:`flops_counting_loops_once` are made from."""
+    """The data for :attr:`collectives`, :attr:`ops`, :attr:`peak_bytes`, :attr:`live_at_peak`,
+    :attr:`least_peak_bytes` and :attr:`flops_counting_loops_once`."""
     uncounted: tuple[UncountedOp, ...]
-    """Ops with work or communication that no figure includes; :attr:`not_in_step` adds them up."""
+    """Ops with work or communication that is in no figure; :attr:`not_in_step` sums them."""
     loops: tuple[LoopTrips, ...]
     host: HostCost = field(default_factory=HostCost)
-    """What the host keeps in its memory, copies and computes, apart from the device."""
+    """What the program keeps, copies and computes on the host; not part of the device's figures."""
     notes: tuple[str, ...] = ()
     """Remarks on the mapping of the mesh to the chips, or on the figures."""
     tokens: int | None = None
-    """The number of tokens of a step, of all devices; ``None`` if it is not known."""
+    """The number of tokens of a step, over all devices; ``None`` if it is unknown."""
     is_saturated: bool = False
-    """Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is
+    """Whether figures are only lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
 
     @property
     def step_seconds_upper(self) -> float:
-        """Seconds: the end of the interval of :attr:`confidence`."""
+        """Seconds: the upper end of the interval in :attr:`confidence`."""
         return self.confidence.high
 
     @property
     def flops_counting_loops_once(self) -> int:
-        """Operations as XLA's own analysis counts on hosts: each loop runs its body once, equal ops
-        of a block run once, calls of libraries count nothing, and what only hosts compute counts.
-        They are counted when somebody asks for them first.
+        """FLOPs as XLA's cost analysis counts them on CPUs: each loop body counts once, equal ops
+        of a block count once, library calls count nothing, and ops that only the CPU compiler adds
+        count. Computed when first read.
         """
         return self.rows.flops_counting_loops_once
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that are live at once, arguments included, as :attr:`compiler` assigns
-        memory. They are counted when somebody asks for them first.
+        """The peak of live bytes, including arguments, as :attr:`compiler` assigns memory. Computed
+        when first read.
         """
         return self.rows.peak_bytes
 
     @property
     def memory(self) -> MemoryAnalysis:
-        """Arguments, outputs, temporaries and peak, of the device and of its host."""
+        """Arguments, outputs, temporaries and peak, on the device and on its host."""
         return memory_analysis(self)
 
     @property
     def peak_op(self) -> PeakOp | None:
-        """The op at which that many bytes are live."""
+        """The op at the peak."""
         return self.rows.peak_op
 
     @property
     def least_peak_bytes(self) -> int:
-        """The most bytes that are live at once if ops run in an order that saves memory, as
-        compilers for accelerators choose: depth first, or in the order of the program.
+        """The peak of live bytes if ops run in an order that saves memory, as compilers for
+        accelerators choose: the better of depth-first order and program order.
         """
         return min(self.rows.least_peak_bytes, self.peak_bytes)
 
     @property
     def xla_cpu_peak_bytes(self) -> int:
-        """The bytes of arguments, outputs and temporaries that ``compiled.memory_analysis()`` of
-        XLA says on hosts, which compute bfloat16 in float32 and put temporaries in one heap.
+        """Bytes of arguments, outputs and temporaries in ``compiled.memory_analysis()`` of XLA on
+        CPUs, where bfloat16 is computed in float32 and temporaries share one heap.
         """
         return self.rows.xla_cpu_peak_bytes
 
     @property
     def host_memory_peak_bytes(self) -> int:
-        """The most bytes in the memory of the host that are live at once, its arguments included:
-        what has a memory kind of hosts or is placed there. All other figures of memory leave these
-        out, but for :attr:`xla_cpu_peak_bytes`, that of a program that hosts run.
+        """The peak of live bytes in host memory, including its arguments: values with a host memory
+        kind, or placed there. Other memory figures leave these out, except
+        :attr:`xla_cpu_peak_bytes`, for which everything is on the host.
         """
         return self.rows.host_memory_peak_bytes
 
     @property
     def host_live_at_peak(self) -> tuple[LiveValue, ...]:
-        """The values that are live in the memory of the host then."""
+        """The values that are live in host memory at its peak."""
         return self.rows.host_live_at_peak
 
     @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
-        """The values that are live at that op: arguments, outputs, then others in program order."""
+        """The values that are live at the peak: arguments, outputs, then others in program
+        order."""
         return self.rows.live_at_peak
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
-        """The collectives in program order, callers before the functions that they call."""
+        """The collectives in program order; callers come before the functions that they call."""
         return self.rows.collectives
 
     @property
@@ -161,30 +162,30 @@ class Cost:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels as :attr:`compiler` has them, block by block: ops, lines, bytes read and
-        written, FLOPs, seconds and runs of each. They are made when somebody asks for them first.
+        """The kernels that :attr:`compiler` makes, block by block: ops, lines, bytes read and
+        written, FLOPs, seconds and runs of each. Computed when first read.
         """
         return self.rows.kernels
 
     @property
     def serial_seconds(self) -> float:
-        """Seconds of all ops and collectives one after the other, the chip at its peak."""
+        """Seconds of all ops and collectives one after the other, at the chip's peak rates."""
         return self.compute_seconds + self.comm_seconds
 
     @property
     def usage(self) -> Usage:
-        """How well the step uses the chip: MFU, HFU, what is recomputed, tokens a second."""
+        """How well the step uses the chip: MFU, HFU, recomputation, tokens per second."""
         peak = self.hardware.flops["bf16"]
         return usage(self.rows.product_flops, self.step_seconds, peak, self.tokens)
 
     @property
     def not_in_step(self) -> NotInStep:
-        """Counts of ops and collectives that the time of the step does not include."""
+        """Counts of the ops and collectives that the step time does not include."""
         return NotInStep.of(self.uncounted)
 
     @property
     def fits(self) -> bool:
-        """Whether the peak memory is within the memory of the chip."""
+        """Whether the peak is within the memory of the chip."""
         return self.peak_bytes <= self.hardware.hbm_bytes
 
     def by_kind(self) -> dict[str, Totals]:
@@ -201,12 +202,12 @@ class Cost:
         return _totals((axis, row) for axes, row in names for axis in axes)
 
     def by_line(self) -> dict[str | None, Totals]:
-        """Return the sums by the source line of the op that required the collective."""
+        """Return the sums by the source line of the op that needs the collective."""
         return _totals((row.cause_location or row.location, row) for row in self.collectives)
 
     def by_site(self) -> dict[Site, Totals]:
-        """Return the sums over collectives of one kind along the same axes that one op of the
-        source required at one line, the longest first.
+        """Return the sums over collectives of the same kind, axes, op that needs them, and line,
+        the longest first.
         """
         sums = _totals(
             (Site(row.kind, row.axes, row.cause, row.cause_location or row.location), row)
@@ -215,24 +216,24 @@ class Cost:
         return dict(sorted(sums.items(), key=lambda item: -item[1].seconds))
 
     def by_scope(self, depth: int | None = None, *, merge: bool = True) -> tuple[ScopeCost, ...]:
-        """Return the sums by scope, as by JAX's ``named_scope``, and by pass; the longest first.
+        """Return the sums by scope (JAX's ``named_scope``) and by pass, the longest first.
 
         Args:
-            depth: the number of names of a scope that are told apart; all of them without it.
-            merge: whether scopes that differ only in numbers, as those of repeated layers, are one.
+            depth: how many names of a scope are distinguished; by default all.
+            merge: whether to merge scopes that differ only in numbers, such as repeated layers.
         """
         return merged(self.rows.scopes, depth, merge)
 
     def memory_timeline(self) -> MemoryTimeline:
-        """Return what is in memory when, by value, source line and scope: the ops in the order in
-        which :attr:`compiler` runs them, of which the largest is :attr:`peak_bytes`.
+        """Return the values in memory over time, with their source lines and scopes, for the order
+        in which :attr:`compiler` schedules ops. The maximum is :attr:`peak_bytes`.
         """
         chip, at = self.hardware, self.peak_op
         peak = None if at is None else at.value
         return MemoryTimeline(chip.name, chip.hbm_bytes, self.policy, *self.rows.lifetimes, peak)
 
     def top_collectives(self, n: int = 10) -> tuple[CollectiveCost, ...]:
-        """Return the ``n`` that take longest over all their runs, the longest first."""
+        """Return the ``n`` collectives with the longest time over all runs, the longest first."""
         return tuple(sorted(self.collectives, key=lambda row: -row.total_seconds)[:n])
 
     def record(self) -> dict[str, Any]:
@@ -292,7 +293,7 @@ class Cost:
         """Return :meth:`record` as JSON, indented by up to 80 spaces a level.
 
         Raises:
-            ValueError: ``indent`` is no number from 0 to 80.
+            ValueError: ``indent`` is not from 0 to 80.
         """
         return json_text(self.record(), indent)
 

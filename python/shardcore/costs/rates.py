@@ -1,4 +1,4 @@
-"""How long ops take on a chip: at its peak, at least, and at what programs achieve of it."""
+"""Times of ops on a chip: at its peak, as a lower bound, and at achieved rates."""
 
 from __future__ import annotations
 
@@ -12,30 +12,29 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.costs.figures import KernelKind, WorkKind
 
 _MOST_TIMES = 1 << 14
-"""The most times that are kept for other programs."""
+"""How many times are kept for other programs."""
 
 MATRIX_UNITS = ("product", "convolution")
-"""What the matrix units of a chip compute."""
+"""The ops that the matrix units of a chip compute."""
 
 OUT_OF_ORDER = ("scattered", "sort")
-"""What reads or writes out of order."""
+"""The ops that read or write out of order."""
 
 
 class Times(NamedTuple):
     """Seconds of one run of an op."""
 
     compute: float = 0.0
-    """Of computation, at the peak of the chip."""
+    """Seconds of computation, at the chip's peak."""
     memory: float = 0.0
-    """Of memory traffic, likewise."""
+    """Seconds of memory traffic, at the chip's peak."""
     least_memory: float = 0.0
-    """Of the traffic that no cache or fusion can avoid."""
+    """Seconds of the traffic that no cache or fusion can avoid."""
     peak: float = 0.0
-    """At the peak, if each kernel takes the longer of computation and of traffic, all of it with
-    the memory."""
+    """Seconds at the peak, where each kernel takes the longer of computation and traffic, with all
+    traffic going to memory."""
     achieved: float = 0.0
-    """At the rates that programs achieve; less than at the peak only where a cache has what is
-    read."""
+    """Seconds at achieved rates; less than at the peak only if operands are read from a cache."""
 
     def plus(self, other: Times) -> Times:
         """Return the sums of both."""
@@ -44,14 +43,14 @@ class Times(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _known_times(_: Hardware, __: float, ___: bool) -> dict[tuple[Hashable, ...], Times]:
-    """The times that are known for a chip, a share that products reach, and whether all is in the
+    """The known times for a chip, an achieved share of products, and whether everything is in the
     cache.
     """
     return {}
 
 
 class Rates:
-    """The times of ops on a chip; ``in_cache`` where it has all memory of a step in its cache."""
+    """The times of ops on a chip; ``in_cache`` says that its cache holds all memory of a step."""
 
     def __init__(self, chip: Hardware, num_devices: int, *, in_cache: bool = False) -> None:
         self.chip = chip
@@ -62,7 +61,7 @@ class Rates:
 
     def times(self, kind: WorkKind) -> Times:
         """The times of one run of ``kind``; each distinct one is computed once."""
-        # All but the count.
+        # All fields but the count.
         run = kind[:-1]
         found = self._times.get(run)
         if found is None:
@@ -82,9 +81,9 @@ class Rates:
         return total
 
     def _fused(self, kind: WorkKind) -> Times:
-        """The times of an op where the kernels of the compiler are not known."""
+        """The times of an op if the compiler's kernels are unknown."""
         compute, memory = self._peak(kind, kind.bytes)
-        # What computes nothing but elements may be fused into what makes or reads them.
+        # An elementwise op may be fused into its producer or users.
         least = 0 if kind.unit == "vector" else max(0, kind.bytes - self.chip.cache_bytes)
         peak = max(compute, memory)
         shares = self.chip.achieved
@@ -93,7 +92,7 @@ class Rates:
         if self._in_cache:
             least, at = 0, self._from_cache(kind.bytes, kind.unit)
         achieved = max(self._compute(kind, compute), at)
-        # Ops without traffic are fused into others, and start with them.
+        # Ops without traffic are fused into others, so they have no launch of their own.
         achieved += shares.op_seconds if kind.bytes else 0.0
         return Times(compute, memory, least / self.chip.hbm_bytes_per_second, peak, achieved)
 
@@ -101,7 +100,7 @@ class Rates:
         """The times of one run of a kernel."""
         chip, shares = self.chip, self.chip.achieved
         compute, memory = self._peak(kind, kind.bytes)
-        # What is written may stay in the cache until it is overwritten.
+        # Written data may stay in the cache until it is overwritten.
         least = kind.read_bytes - kind.cached_bytes + max(0, kind.written_bytes - chip.cache_bytes)
         in_order = kind.unit in ("vector", "kernel")
         moved = (kind.bytes - kind.cached_bytes) / chip.hbm_bytes_per_second
@@ -115,22 +114,20 @@ class Rates:
         return Times(compute, memory, least / chip.hbm_bytes_per_second, peak, achieved)
 
     def _from_cache(self, moved: int, unit: str) -> float:
-        """Seconds of ``moved`` bytes of traffic with the cache: out of order it loses what that
-        with the memory does.
+        """Seconds of ``moved`` bytes of cache traffic; out-of-order access loses the same share as
+        with memory.
         """
         shares = self.chip.achieved
         lost = shares.scattered / shares.memory if unit in OUT_OF_ORDER else 1.0
         return moved / (self.chip.cache_bytes_per_second * min(lost, 1.0))
 
     def _peak(self, kind: WorkKind | KernelKind, moved: int) -> tuple[float, float]:
-        """Seconds of computation and of ``moved`` bytes of memory traffic at the peak."""
+        """Seconds of computation, and of ``moved`` bytes of memory traffic, at the peak."""
         compute = (kind.flops + kind.transcendentals) / self._flops(kind.dtype)[0]
         return compute, moved / self.chip.hbm_bytes_per_second
 
     def _compute(self, kind: WorkKind | KernelKind, peak: float) -> float:
-        """Seconds of computation at the rates that programs achieve; ``peak`` are those at the
-        peak.
-        """
+        """Seconds of computation at achieved rates; ``peak`` is the seconds at the peak."""
         shares = self.chip.achieved
         if kind.unit in MATRIX_UNITS:
             share = self._flops(kind.dtype)[1]
@@ -142,7 +139,7 @@ class Rates:
                 share *= shares.aligned_share(kind.sizes[2:], dtype_of(kind.dtype))
             if math.isinf(shares.vector_flops) or math.prod(shares.tile) == 1:
                 return peak / share
-            # What fills no tiles, such as outer products, is left to the units for vectors.
+            # Products that do not fill tiles, such as outer products, run on the vector units.
             return max(peak, min(peak / share, kind.flops / shares.vector_flops))
         if kind.unit == "kernel":
             return peak / shares.kernels
@@ -152,7 +149,7 @@ class Rates:
         return max(peak, work / shares.vector_flops)
 
     def _flops(self, dtype: str | None) -> tuple[float, float]:
-        """FLOP/s for elements of type ``dtype``, and the share that large products reach."""
+        """FLOP/s for elements of type ``dtype``, and the share that large products achieve."""
         if dtype not in self._known:
             known = dtype_of(dtype)
             share = self.chip.achieved.products_of(known) * self._sustained
@@ -161,5 +158,5 @@ class Rates:
 
 
 def dtype_of(name: str | None) -> str:
-    """Return ``name`` if it is an element type that chips have figures of, else ``"bf16"``."""
+    """Return ``name`` if chips have figures for this element type, else ``"bf16"``."""
     return name if name is not None and is_dtype(name) else "bf16"

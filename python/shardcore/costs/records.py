@@ -1,4 +1,4 @@
-"""The records of a :class:`~shardcore.costs.Cost`. All figures are those of one device."""
+"""The records of a :class:`~shardcore.costs.Cost`. All figures are for one device."""
 
 from __future__ import annotations
 
@@ -17,84 +17,86 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Site:
-    """Where collectives of one kind come from."""
+    """The origin of collectives of one kind."""
 
     kind: str
     axes: tuple[str, ...]
-    """The texts of the axes, ``"x"`` or ``"x:(1)2"``."""
+    """The axes as text, ``"x"`` or ``"x:(1)2"``."""
     cause: str | None
-    """Name of the op of the source program that required them."""
+    """The name of the op of the global program that needs them."""
     location: str | None
-    """Source location of that op."""
+    """The source location of that op."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over some collectives."""
+    """Sums over collectives."""
 
     count: int = 0
-    """The sum of their numbers of runs."""
+    """Number of runs."""
     bytes: int = 0
     """Sum of V, the bytes of the gathered arrays; see :class:`CollectiveCost`."""
     wire_bytes: int = 0
     """Bytes that a device sends."""
     seconds: float = 0.0
-    """The sum of their times at the full bandwidth."""
+    """Seconds at the full bandwidth."""
     exposed_seconds: float = 0.0
-    """The sum of the times in which the device waits for them and computes nothing."""
+    """Seconds in which the device idles, waiting for them."""
 
 
 @dataclass(frozen=True)
 class CollectiveCost:
-    """One collective of the program. ``bytes``, ``wire_bytes`` and ``seconds`` are of one run."""
+    """One collective of the program. ``bytes``, ``wire_bytes`` and ``seconds`` are for one run."""
 
     kind: str
     """``all_gather``, ``reduce_scatter``, ``all_reduce``, ``all_to_all``, ``collective_permute`` or
     ``other``."""
     axis_refs: tuple[AxisRef, ...]
-    """Mesh axes along which devices communicate; empty if they are not known."""
+    """The mesh axes along which devices communicate; empty if they are unknown."""
     count: int
-    """Number of its runs in one run of the program."""
+    """The number of runs in a step."""
     bytes: int
-    """V: the bytes of the array on a device once it is gathered along the axes."""
+    """V: the bytes of the array on a device when it is gathered along the axes."""
     wire_bytes: int
-    """Bytes that a device sends, including blocks that it forwards in a gather."""
+    """Bytes that a device sends, including blocks that it forwards in a ring."""
     seconds: float
-    """Seconds of one run; 0 where that is not known, which ``Cost.uncounted`` lists."""
+    """Seconds of one run; 0 if unknown, in which case ``Cost.uncounted`` lists it."""
     exposed_seconds: float
-    """Seconds of all runs in which the device waits for it and computes nothing, in the schedule
-    of ``Cost.step_seconds``."""
+    """Seconds, over all runs, in which the device idles waiting for it, in the schedule of
+    ``Cost.step_seconds``."""
     op: str | None
-    """Name of its result, in the per-device program if the source program does not have it."""
+    """The name of its result; that in the per-device program if the global program has none."""
     location: str | None
-    """Source location of the op that it was made for."""
+    """The source location of the op that it was inserted for."""
     cause: str | None
-    """Name of the op of the source program that required it: whose partial sums are reduced, or
-    whose operand or result is resharded."""
+    """The name of the op of the global program that needs it: the op whose partial sums it reduces,
+    or whose operand or result it reshards."""
     cause_location: str | None
     """Source location of that op."""
     operand_sharding: str | None
-    """Sharding of its operand, as ``sdy`` text; of a collective that no reshard made, such as one
-    that exchanges halos, that of the first operand of :attr:`cause`."""
+    """The sharding of its operand, as ``sdy`` text; for a collective that is no reshard, such as a
+    halo exchange, that of the first operand of :attr:`cause`."""
     result_sharding: str | None
-    """Sharding of its result, as ``sdy`` text; else that of the first result of :attr:`cause`."""
+    """The sharding of its result, as ``sdy`` text; else that of the first result of
+    :attr:`cause`."""
     combined: int = 1
-    """How many collectives run as one with it, itself included; its times are its share."""
+    """How many collectives are combined with it, itself included; its times are its share."""
     rematerializes: bool = False
-    """Whether every device gathers the whole tensor, to cut it then, since XLA's partitioner knows
-    no better way between the two shardings: *involuntary full rematerialization*, of which it
-    warns. Only under policy ``xla``."""
+    """Whether every device gathers the whole tensor and then slices it, because XLA's partitioner
+    has no better way between the two shardings: XLA warns of this *involuntary full
+    rematerialization*. Only under policy ``xla``."""
     cause_op: int | None = field(default=None, repr=False, compare=False)
-    """The number of the op in the program that was partitioned."""
+    """The number of the causing op in the global program."""
     moved: int | None = field(default=None, repr=False, compare=False)
-    """The number of the value of that program that it sends; ``None`` if it sends another one."""
+    """The number of the global value that it sends; ``None`` if it sends another value."""
     trial: Trial | None = field(default=None, repr=False, compare=False)
-    """What :attr:`why` asks; ``None`` in a copy that was pickled."""
+    """Data for :attr:`why`; ``None`` in a pickled copy."""
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> CollectiveCost:
-        """Make one of all its fields by name, which are its own from then on. A program may have
-        many; calling the class sets field after field, which takes several times as long.
+        """Make a collective from all its fields by name; the dict becomes its own. A program may
+        have many, and the dataclass constructor, which sets field after field, is several times
+        slower.
         """
         made = cls.__new__(cls)
         object.__setattr__(made, "__dict__", fields)
@@ -102,11 +104,11 @@ class CollectiveCost:
 
     @cached_property
     def why(self) -> CollectiveWhy:
-        """The annotations that disagree, and the cheapest edit that removes it.
+        """The annotations that conflict, and the cheapest edit that removes the collective.
 
         Raises:
-            LocationError: it is a copy that was pickled (``unknown-location``).
-            BusyError: a rule asks the result that it is called to compute.
+            LocationError: it is a pickled copy (``unknown-location``).
+            BusyError: a rule reads the result that is being computed.
         """
         from shardcore.why.collective import collective_why
 
@@ -119,8 +121,8 @@ class CollectiveCost:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The texts of the axes, ``"x"`` or ``"x:(1)2"``."""
-        # The calculus is not imported with the package.
+        """The axes as text, ``"x"`` or ``"x:(1)2"``."""
+        # The calculus is imported here, as the package does not import it.
         from shardcore.calculus.axes import axis_text
 
         return tuple(map(axis_text, self.axis_refs))
@@ -141,8 +143,8 @@ class CollectiveCost:
         return self.seconds * self.count
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data: ``bytes``, ``wire_bytes`` and ``seconds`` of one run, and of all
-        runs as ``total_bytes``, ``total_wire_bytes`` and ``total_seconds``.
+        """Return it as plain data: ``bytes``, ``wire_bytes`` and ``seconds`` are for one run,
+        ``total_bytes``, ``total_wire_bytes`` and ``total_seconds`` for all.
         """
         figures = {row.name: getattr(self, row.name) for row in fields(self)}
         for name in ("axis_refs", "cause_op", "moved", "trial"):
@@ -159,18 +161,18 @@ class CollectiveCost:
 
 @dataclass(frozen=True)
 class OpCost:
-    """Ops of one name at one place of the source; all figures are of all their runs."""
+    """Ops of one name at one source location; all figures are over all their runs."""
 
     name: str
     location: str | None
     flops: int
-    """As XLA counts them: a multiply-add is two, an elementwise op one an element."""
+    """FLOPs as XLA counts them: two for a multiply-add, one per element for an elementwise op."""
     transcendentals: int
-    """Exponentials, logarithms, roots, ... which XLA counts separately from ``flops``."""
+    """Exponentials, logarithms, roots and so on, which XLA counts separately from ``flops``."""
     bytes: int
-    """Bytes read from and written to memory, with ops fused."""
+    """Bytes read from and written to memory, after fusion."""
     seconds: float
-    """Sum of the roofline times of the ops; 0 for collectives."""
+    """The sum of the ops' roofline times; 0 for collectives."""
     compute_seconds: float
     memory_seconds: float
     count: int
@@ -197,24 +199,25 @@ class TimedStep:
     name: str
     """The name of the op, ``stablehlo.add``."""
     value: str | None
-    """Name of its first result, in the per-device program if the source program lacks it."""
+    """The name of its first result; that in the per-device program if the global program has
+    none."""
     location: str | None
     collective: int | None
-    """The place in ``Cost.collectives``; ``None`` if it is no collective."""
+    """Its index in ``Cost.collectives``; ``None`` if it is no collective."""
     count: int
-    """Number of its runs."""
+    """The number of runs."""
     seconds: float
     """Seconds of all runs that are a part of ``Cost.step_seconds``: of a collective those in which
     the device waits for it and computes nothing."""
     live_bytes: int
-    """The most bytes that are live, besides the arguments, since the step before."""
+    """The most live bytes, without arguments, since the previous step."""
     link: str | None
-    """The mesh axes along which a collective communicates, if they are known."""
+    """The mesh axes along which a collective communicates, if known."""
 
 
 @dataclass(frozen=True)
 class LiveValue:
-    """A value that is in memory at the peak."""
+    """A value that is live at the peak."""
 
     name: str
     op: str | None
@@ -234,58 +237,59 @@ class LiveValue:
 
 @dataclass(frozen=True)
 class PeakOp:
-    """The op at which most bytes are live."""
+    """The op at the peak."""
 
     name: str
-    """Its full name, ``stablehlo.dot_general``."""
+    """The op's full name, such as ``stablehlo.dot_general``."""
     value: str | None
-    """Name of its first result."""
+    """The name of its first result."""
     location: str | None
 
 
 @dataclass(frozen=True)
 class LoopTrips:
-    """A loop and its number of trips."""
+    """A loop and its trip count."""
 
     op: str | None
-    """Name of its first result."""
+    """The name of its first result."""
     trips: int | None
-    """Number of iterations each time; ``None`` if it is not known, and counted as one."""
+    """Iterations per execution; ``None`` if unknown, in which case one is counted."""
     entered: int
-    """How many times the loop op itself runs."""
+    """How many times the loop op is executed."""
     location: str | None
 
 
 @dataclass(frozen=True)
 class UncountedOp:
-    """Ops whose work or communication is in no figure, with the reason."""
+    """Ops whose work or communication is in no figure, and the reason."""
 
     name: str
-    """Their name, with the target for custom calls."""
+    """Their name; for custom calls with the target."""
     reason: str
     """What is missing, and why."""
     missing: str
     """``"compute"`` or ``"communication"``."""
     count: int
-    """Number of runs of such ops."""
+    """The number of runs."""
     bytes: int
     """Bytes of their operands and results on one device, over all runs."""
     location: str | None
-    """Source location of the first of them."""
+    """The source location of the first of them."""
 
 
 @dataclass(frozen=True)
 class NotInStep:
-    """Counts of ops and collectives that the time of a step does not include."""
+    """Counts of the ops and collectives that the step time does not include."""
 
     compute_ops: int = 0
-    """Number of runs of ops whose work is not known."""
+    """Number of runs of ops whose work is unknown."""
     compute_bytes: int = 0
     """Bytes of their operands and results on one device, over all runs."""
     communication_ops: int = 0
-    """Number of runs of ops whose communication is not timed."""
+    """Number of runs of ops whose communication time is unknown."""
     communication_bytes: int = 0
-    """Bytes of their operands and results on one device, over all runs; at most these are sent."""
+    """Bytes of their operands and results on one device, over all runs; an upper bound of what is
+    sent."""
 
     @staticmethod
     def of(rows: Iterable[UncountedOp]) -> NotInStep:

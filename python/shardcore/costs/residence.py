@@ -1,4 +1,5 @@
-"""Where a step's memory is when it begins: still in the cache, or not mapped yet."""
+"""The state of memory at the start of a step: whether it is in the cache, and whether it is
+mapped."""
 
 from __future__ import annotations
 
@@ -12,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def is_in_cache(figures: Figures, compiler: str, chip: Hardware) -> bool:
-    """Whether the cache of ``chip`` has all memory of a step, from the step before."""
+    """Whether the cache of ``chip`` still holds all memory of a step from the step before."""
     if not chip.achieved.cache_persists or figures.memory(False)[0] > chip.cache_bytes:
         return False
     return figures.peak_bytes(compiler, False) <= chip.cache_bytes
 
 
 def mapping_seconds(local: Partitioned, figures: Figures, chip: Hardware) -> float:
-    """The seconds in which a host maps the results of a step that are large and do not take the
-    place of arguments.
+    """The seconds in which a CPU host maps the memory of large results that do not reuse donated
+    arguments.
     """
     shares = chip.achieved
     if math.isinf(shares.mapped_bytes_per_second):

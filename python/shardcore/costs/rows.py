@@ -1,4 +1,4 @@
-"""The rows of a cost: ops, collectives and live values, made when somebody looks at them."""
+"""The rows of a cost: ops, collectives and live values, made when they are first read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """The rows of a cost, which are equal if all of them are.
+    """The rows of a cost; equal if all rows are equal.
 
     ``work`` has the times of one run of each kind of op, ``traffic`` the bytes that a device sends
     in one run of each kind of collective. ``trial`` is what collectives ask why they are there;
@@ -55,8 +55,8 @@ class Rows:
         self._trial = trial
         self._schedule = schedule
         self.slowest_link_bytes = slowest_link_bytes
-        """The bytes that a device sends over the slowest links that the mesh has: the network
-        where it lies on several slices or nodes."""
+        """The bytes that a device sends over the slowest kind of link of the mesh: the network, if
+        the mesh spans several slices or nodes."""
 
     @property
     def trial(self) -> Trial | None:
@@ -66,12 +66,12 @@ class Rows:
 
     @property
     def sent_bytes(self) -> int:
-        """The bytes that a device sends, in all runs of all collectives."""
+        """The bytes that a device sends, over all runs of all collectives."""
         return sum(kind.count * sent for kind, sent in self._traffic)
 
     @property
     def num_collectives(self) -> int:
-        """How many collectives run in a step."""
+        """How many collectives a step executes."""
         return sum(kind.count for kind, _ in self._traffic)
 
     @cached_property
@@ -97,12 +97,12 @@ class Rows:
 
     @property
     def required_stacks(self) -> list[str]:
-        """The name stack of the op that required each collective."""
+        """For each collective, the name stack of the op that needs it."""
         return self._figures.name_stacks()[1]
 
     @cached_property
     def ops(self) -> tuple[OpCost, ...]:
-        """The ops by name and place, the longest first."""
+        """The ops by name and location, the longest first."""
         sums: dict[tuple[str, str | None], _OpSums] = defaultdict(_OpSums)
         slowdown = self._slowdown
         for row in self._figures.ops():
@@ -121,23 +121,23 @@ class Rows:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """The most bytes that are live at once, arguments included."""
+        """The peak of live bytes, including arguments."""
         return self._figures.peak_bytes(self._compiler, False)
 
     @cached_property
     def host_memory_peak_bytes(self) -> int:
-        """The most bytes in the memory of the host that are live at once."""
+        """The peak of live bytes in host memory."""
         return self._figures.peak_bytes(self._compiler, True)
 
     @cached_property
     def host_live_at_peak(self) -> tuple[LiveValue, ...]:
-        """The values that are live there at that time."""
+        """The values that are live at that peak."""
         live = self._figures.live_at_peak(self._compiler, True)
         return tuple(LiveValue(**row) for row in live)
 
     @cached_property
     def peak_op(self) -> PeakOp | None:
-        """The op at which that many bytes are live."""
+        """The op at the peak of device memory."""
         at = self._figures.peak_op(self._compiler)
         return None if at is None else PeakOp(**at)
 
@@ -149,22 +149,22 @@ class Rows:
 
     @cached_property
     def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
-        """The ops in the order in which they take memory, and the values in memory."""
+        """The ops in scheduled order, and the lifetimes of the values."""
         return timeline_of(*self._figures.lifetimes(self._compiler))
 
     @cached_property
     def xla_cpu_peak_bytes(self) -> int:
-        """The bytes that XLA allocates where the program runs on hosts."""
+        """The bytes that XLA allocates if the program runs on CPUs."""
         return self._figures.host_bytes()
 
     @cached_property
     def least_peak_bytes(self) -> int:
-        """The bytes at the peak in the order of the ops that needs least."""
+        """The peak of live bytes in the order of ops that needs least."""
         return self._figures.least_peak(self._compiler)
 
     @cached_property
     def flops_counting_loops_once(self) -> int:
-        """The operations that XLA counts on hosts."""
+        """The FLOPs that XLA's cost analysis counts on CPUs."""
         runs, conversions = self._figures.once()
         kinds = (kind for kind, _ in self._work)
         each = (
@@ -204,7 +204,7 @@ class Rows:
 
     @cached_property
     def scopes(self) -> tuple[ScopeCost, ...]:
-        """The costs by scope and direction, each scope by itself."""
+        """The costs by scope and direction, without merging scopes."""
         sums: dict[tuple[str, str], ScopeCost] = {}
         slowdown = self._slowdown
 
@@ -237,7 +237,7 @@ class Rows:
 
     @cached_property
     def product_flops(self) -> ProductFlops:
-        """FLOPs of products and kernels, and those of other ops."""
+        """FLOPs of products and kernels, and of other ops."""
         first = again = shared = other = 0
         stacks, _ = self._figures.name_stacks()
         # Where nothing is sharded, all devices of the mesh run what one would.
@@ -298,7 +298,7 @@ def _rows(
     host_live_at_peak: tuple[LiveValue, ...],
     kernels: tuple[Kernel, ...],
 ) -> Rows:
-    """Rows that are made already."""
+    """Rows made from the given data."""
     rows = Rows.__new__(Rows)
     vars(rows).update(collectives=collectives, ops=ops, live_at_peak=live_at_peak)
     vars(rows).update(peak_bytes=peak_bytes, peak_op=peak_op)
@@ -313,7 +313,7 @@ def _rows(
 
 @dataclass
 class _OpSums:
-    """Sums over all runs of the ops of one name at one place."""
+    """Sums over all runs of the ops with one name and location."""
 
     flops: int = 0
     transcendentals: int = 0

@@ -1,7 +1,7 @@
-"""Costs by scope: by the names that a user gave parts of the program, as JAX's ``named_scope``.
+"""Costs by scope: by the names that users give to parts of the program (``jax.named_scope``).
 
-JAX writes them into the locations of ops, ``jit(f)/transpose(jvp(decoder))/layer_3/mlp/mul``: here
-the backward pass of ``decoder/layer_3/mlp``. Names of transformations and of control flow are no
+JAX writes them into the locations of ops: ``jit(f)/transpose(jvp(decoder))/layer_3/mlp/mul`` is in
+the backward pass of ``decoder/layer_3/mlp``. Names of transformations and of control flow are not
 part of a scope.
 """
 
@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 PASSES = ("forward", "backward", "recomputed")
-"""Where a scope runs: ``recomputed`` is what rematerialization computes once more."""
+"""The passes; ``recomputed`` is what rematerialization computes again."""
 
 _DROPPED = frozenset({"jit", "pjit"})
-"""Transformations whose argument is the name of a function, which is no scope."""
+"""Transformations whose argument is a function name, which is no scope."""
 
 _EQUATION = "->"
 """In the names that JAX gives to an einsum."""
@@ -32,21 +32,21 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class ScopeCost:
-    """What the ops of one scope cost; all figures are of all their runs on one device."""
+    """The cost of the ops of one scope, over all their runs on one device."""
 
     scope: str
-    """The names from the outermost, ``decoder/layer_*/mlp``; empty outside of scopes."""
+    """The names from the outermost inwards, ``decoder/layer_*/mlp``; empty outside of scopes."""
     direction: str
     """One of :data:`PASSES`."""
     layers: int
-    """How many scopes are merged: those that differ only in numbers."""
+    """How many scopes are merged; they differ only in numbers."""
     flops: int = 0
     bytes: int = 0
     """Bytes read from and written to memory."""
     compute_seconds: float = 0.0
-    """Sum of the roofline times of the ops."""
+    """The sum of the ops' roofline times."""
     collectives: int = 0
-    """Number of runs of collectives."""
+    """The number of runs of collectives."""
     wire_bytes: int = 0
     """Bytes that the device sends."""
     comm_seconds: float = 0.0
@@ -60,7 +60,7 @@ class ScopeCost:
         return self.compute_seconds + self.comm_seconds
 
     def plus(self, other: ScopeCost) -> ScopeCost:
-        """Return the sums of both, in the scope of this one."""
+        """Return the sums of both, under the scope of this one."""
         sums = {
             name: getattr(self, name) + getattr(other, name)
             for name in (field.name for field in fields(self)[3:])
@@ -79,8 +79,8 @@ def merged(
 
     Args:
         rows: costs by scope.
-        depth: the number of names that are told apart; all of them without it.
-        is_merged: whether scopes that differ only in numbers, ``layer_3``, are one, ``layer_*``.
+        depth: how many names are distinguished; by default all.
+        is_merged: whether to merge scopes that differ only in numbers, ``layer_3``, as ``layer_*``.
     """
     sums: dict[tuple[str, str], ScopeCost] = {}
     members: dict[tuple[str, str], set[str]] = {}
@@ -102,14 +102,14 @@ def merged(
 
 @lru_cache(maxsize=1 << 16)
 def scope_of(stack: str) -> tuple[str, str]:
-    """Return the scope and the direction of an op whose location has the names ``stack``.
+    """Return the scope and the direction of an op whose location has the name stack ``stack``.
 
     >>> scope_of("jit(step)/transpose(jvp(decoder))/layer_3/mlp/mul")
     ('decoder/layer_3/mlp', 'backward')
     """
     names: list[str] = []
     wrappers: set[str] = set()
-    # The last name is that of the primitive.
+    # The last name is the primitive.
     for part in _parts(stack)[:-1]:
         _unwrap(part, names, wrappers)
     if "rematted_computation" in wrappers:
@@ -120,8 +120,8 @@ def scope_of(stack: str) -> tuple[str, str]:
 
 
 def _once(names: list[str]) -> list[str]:
-    """``names`` without those that are repeated at once: the gradient of ``jax.checkpoint`` enters
-    the scopes around it once more.
+    """``names`` without immediate repetitions: the gradient of ``jax.checkpoint`` enters the
+    enclosing scopes again.
     """
     for size in range(len(names) // 2, 0, -1):
         if names[:size] == names[size : 2 * size]:
@@ -151,7 +151,7 @@ def _unwrap(part: str, names: list[str], wrappers: set[str]) -> None:
 
 
 def _parts(stack: str) -> list[str]:
-    """``stack`` cut at slashes that are in no parentheses."""
+    """``stack`` split at slashes outside of parentheses."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(stack):
         if char == "(":

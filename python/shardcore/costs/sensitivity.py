@@ -1,4 +1,4 @@
-"""What the time of a step hangs on: the figures of a chip, and how wide that makes the interval."""
+"""Which figures of a chip the step time depends on, and how much each widens the interval."""
 
 from __future__ import annotations
 
@@ -33,50 +33,50 @@ MEASURED_BY = {
     "collective_seconds": "an all-reduce of 1 KiB",
     "contention": "a product beside a collective that does not wait for it",
 }
-"""The figures that programs achieve, each with what measures it."""
+"""The achieved figures, each with what measures it."""
 
 _TIMES = ("op_seconds", "collective_seconds", "chunk_bytes", "contention")
-"""Figures that make a step longer as they grow; the others are rates."""
+"""Figures that lengthen a step as they grow; the others are rates."""
 
 _STEP = 0.95
-"""By how much a figure is made worse."""
+"""The factor by which a figure is made worse."""
 
 _HALVED = 0.75
-"""The part of the square of an error without which the error is half as large."""
+"""If this part of the squared error is removed, the error is halved."""
 
 _LEAST = 0.005
-"""A figure that matters less is not listed."""
+"""Figures with less influence are not listed."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A figure of the chip that the time of a step hangs on."""
+    """A figure of the chip that the step time depends on."""
 
     figure: str
     """One of :data:`MEASURED_BY`."""
     value: float
     slope: float
-    """By how many percent the step gets longer if the figure is one percent worse."""
+    """By how many percent the step gets longer if the figure gets one percent worse."""
     share: float
-    """The part of the square of the interval's width that follows from it, if all figures are
-    equally well known, each by itself."""
+    """The figure's part of the squared width of the interval, if all figures are equally uncertain
+    and independent."""
     measured_by: str
-    """What would measure it."""
+    """What would measure the figure."""
     source: str
-    """Where the figure is from."""
+    """The source of the figure."""
 
 
 @dataclass(frozen=True)
 class TimeExplained:
-    """The time of a step, and what it hangs on."""
+    """The step time, and the figures that it depends on."""
 
     cost: Cost
     terms: tuple[Term, ...]
-    """The figures, those that matter most first."""
+    """The figures, the most important first."""
 
     @property
     def halving(self) -> tuple[str, ...]:
-        """The fewest figures that, once they are exact, leave half of the interval's width."""
+        """The fewest figures that halve the width of the interval if they are known exactly."""
         chosen, left = [], 1.0
         for term in self.terms:
             if left <= 1 - _HALVED:
@@ -103,7 +103,7 @@ def explain_time(
     policy: str = "xla",
     **options: Any,
 ) -> TimeExplained:
-    """Return what the time of a step hangs on: each figure is made 5 % worse by itself, and the
+    """Return the figures that the step time depends on: each is made 5 % worse on its own, and the
     step is costed again.
 
     Args:
@@ -135,14 +135,14 @@ def explain_time(
 
 
 def _value(chip: Hardware, name: str) -> float:
-    """The figure ``name``; of products that of bf16."""
+    """The figure ``name``; for products the one for bf16."""
     shares = chip.achieved
     found = shares.products_of("bf16") if name == "products" else getattr(shares, name)
     return float(found)
 
 
 def _worse(chip: Hardware) -> Iterator[tuple[str, Hardware]]:
-    """The chip with each figure worse, by itself."""
+    """Copies of the chip, each with one figure made worse."""
     shares = chip.achieved
     for name in MEASURED_BY:
         values: dict[str, Any] = {name: _value(chip, name) * _STEP}

@@ -1,11 +1,11 @@
-"""How well a step uses the chip: model FLOPs, MFU, HFU, what is recomputed, tokens a second.
+"""How well a step uses the chip: model FLOPs, MFU, HFU, recomputation, tokens per second.
 
-Counted are products of matrices and kernels, as is usual. Model FLOPs are those of the program of
-all devices, divided by the devices: what several devices compute alike counts once, and so does
-what rematerialization computes once more, which JAX marks in the locations of ops. Hardware FLOPs
-are all that a device computes. Masked parts of products count as they are computed. Both leave out
-other ops, elementwise ones and reductions for example, whose FLOPs are told, and ops that are not
-counted.
+As usual, only matrix products, convolutions and kernels count. Model FLOPs are those of the global
+program divided by the number of devices: replicated computation counts once, and so does
+rematerialized computation, which JAX marks in the locations of ops. Hardware FLOPs are all that a
+device computes. Masked parts of products count like others. Other ops, such as elementwise ops and
+reductions, are left out of both and reported separately; ops without known FLOPs are left out
+altogether.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 
 
 class ProductFlops(NamedTuple):
-    """FLOPs of products and kernels that one device computes."""
+    """FLOPs of products and kernels on one device."""
 
     first: int
-    """Its share of what the program computes for the first time."""
+    """The device's share of the FLOPs that the program computes for the first time."""
     again: int
-    """What is computed once more."""
+    """FLOPs that are recomputed."""
     alike: int
-    """What other devices compute, too, or is padding."""
+    """FLOPs that other devices compute too, or that are padding."""
     other: int
-    """Those of ops that are neither."""
+    """FLOPs of other ops."""
 
     @property
     def executed(self) -> int:
-        """What products and kernels compute."""
+        """All FLOPs that products and kernels compute."""
         return self.first + self.again + self.alike
 
 
@@ -37,35 +37,35 @@ class Usage:
     """How well a step uses the chip; FLOPs are those of one device."""
 
     model_flops: int
-    """FLOPs of products and kernels of the program of all devices, divided by the devices."""
+    """FLOPs of products and kernels of the global program, divided by the number of devices."""
     recomputed_flops: int
-    """FLOPs of products and kernels that are computed once more."""
+    """FLOPs of products and kernels that are recomputed."""
     replicated_flops: int
-    """FLOPs of products and kernels that other devices compute, too, or that are padding."""
+    """FLOPs of products and kernels that other devices compute too, or that are padding."""
     other_flops: int
-    """FLOPs of other ops, which neither utilization counts."""
+    """FLOPs of other ops, which neither MFU nor HFU counts."""
     mfu: float
-    """Model FLOPs utilization: the share of the chip's bf16 FLOP/s that model FLOPs take."""
+    """Model FLOPs utilization: model FLOPs as a share of what the chip could compute in bf16."""
     hfu: float
-    """Hardware FLOPs utilization: with those that are recomputed or replicated, of products and
+    """Hardware FLOPs utilization: the same with recomputed and replicated FLOPs of products and
     kernels."""
     tokens: int | None
-    """The number of tokens of a step, of all devices; ``None`` if it is not known."""
+    """The number of tokens of a step, over all devices; ``None`` if it is unknown."""
     tokens_per_second: float | None
 
     @property
     def recomputed_share(self) -> float:
-        """The share of FLOPs that are recomputed."""
+        """The share of the FLOPs that are recomputed."""
         return self._share(self.recomputed_flops)
 
     @property
     def replicated_share(self) -> float:
-        """The share of FLOPs that other devices compute, too, or that are padding."""
+        """The share of the FLOPs that other devices compute too, or that are padding."""
         return self._share(self.replicated_flops)
 
     @property
     def other_share(self) -> float:
-        """The share of the FLOPs that a device computes which neither utilization counts."""
+        """The share of a device's FLOPs that neither MFU nor HFU counts."""
         total = self._executed + self.other_flops
         return self.other_flops / total if total else 0.0
 
@@ -88,10 +88,10 @@ def usage(
     """Return how well a step of ``seconds`` uses a chip.
 
     Args:
-        flops: of products and kernels.
-        seconds: the time of the step.
-        flops_per_second: the peak of the chip.
-        tokens: of a step, if they are known.
+        flops: FLOPs of products and kernels.
+        seconds: the step time.
+        flops_per_second: the chip's peak.
+        tokens: the tokens of a step, if known.
     """
     available = seconds * flops_per_second
     return Usage(

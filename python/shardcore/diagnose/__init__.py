@@ -1,4 +1,4 @@
-"""What a person should look at in a completed program: ``result.diagnostics()``.
+"""Finds problems in a propagated program: ``result.diagnostics()``.
 
 ====================  =======================================================================
 :mod:`~.values`       values that are large and replicated, or padded; mesh axes without use
@@ -65,7 +65,7 @@ DIAGNOSTICS = {
     "non-divisible": "the export removed axes that do not divide a dim of an input or output",
     "sub-axis": "the export removed a part of an axis from an open dim of an input or output",
 }
-"""What ``result.diagnostics()`` finds, by code, what matters most first."""
+"""The diagnostics of ``result.diagnostics()``, by code, the most important first."""
 
 
 def diagnostics(
@@ -108,13 +108,13 @@ def diagnostics(
         roots = [(root.product, root.diagnostic)]
         found = [each for each in found if key(each.diagnostic) not in root.follows]
     hinted = [*roots, *with_hints(found, trial, len(ops))]
-    # What does not fit, then what saves most; of equals by code.
+    # First what does not fit into memory, then what saves most; then by code.
     hinted.sort(key=lambda each: (each[1].code != "does-not-fit", each[0], order[each[1].code]))
     return tuple(diagnostic for _, diagnostic in hinted)
 
 
 def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> list[Finding]:
-    """What is to be said of a completed program."""
+    """The findings about a propagated program."""
     ops = result._legalized().ops()
     layouts = Layouts(result, ops)
     found = [
@@ -126,7 +126,7 @@ def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> li
         *(memory_findings(trial.cost, layouts) if trial and is_chip_given else ()),
         *map(Finding, result.warnings),
     ]
-    # An op without a rule is the reason why its result is replicated.
+    # If an op has no rule, that is the reason why its result is replicated.
     stops = {each.diagnostic.value for each in found if each.diagnostic.code == "no-rule"}
     return [
         each
@@ -138,7 +138,7 @@ def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> li
 def _trial(
     result: Result, hardware: str | Hardware | None, hardware_file: str | Path | None
 ) -> Trial | None:
-    """The program of one device, to be costed with other annotations; ``None`` if it has none."""
+    """The per-device program, to be costed under other annotations; ``None`` if there is none."""
     from shardcore.costs import cost
     from shardcore.partition.counted import counted
 
@@ -152,4 +152,4 @@ def _trial(
 
 
 _HARDWARE = "tpu-v5p"
-"""The chip on which edits are costed if none is given, as by :func:`shardcore.cost`."""
+"""The chip for the costs of edits if none is given, as in :func:`shardcore.cost`."""

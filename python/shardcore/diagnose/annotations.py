@@ -1,4 +1,4 @@
-"""Annotations that say nothing, and those that contradict each other."""
+"""Annotations without effect, and annotations that contradict each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def annotation_findings(result: Result) -> list[Finding]:
-    """Return findings about what is annotated."""
+    """Return the findings about annotations."""
     arguments, results = result._annotated()
     labels = {port.name: port.label or port.name for port in arguments}
     without, against = list(_empty(arguments + results)), list[Diagnostic]()
@@ -25,7 +25,7 @@ def annotation_findings(result: Result) -> list[Finding]:
             continue
         named, place = value.qualified_name, value.location
         name = labels.get(operand.name, operand.qualified_name)
-        # Layers with partitioning metadata constrain their own parameters.
+        # Flax layers with partitioning metadata constrain their own parameters.
         is_library = any(map(is_installed, value.traceback[:1]))
         if second.rank and _says_nothing(second):
             if not is_library:
@@ -51,27 +51,28 @@ def annotation_findings(result: Result) -> list[Finding]:
 _CONSTRAINT = "sdy.sharding_constraint"
 
 _WRITTEN = "sharding_constraint"
-"""The last name of the location that JAX gives to a constraint that its user wrote. Others are
-written by ``reshard``, which is there to change a sharding, and by JAX for its own ends: for
+"""The last name in the location that JAX gives to a constraint written by the user. Other
+constraints come from ``reshard``, which is meant to change a sharding, and from JAX itself: for
 explicit axes, in a ``shard_map`` over some axes, and for exported functions."""
 
 
 def _constraints(ops: list[Op]) -> Iterator[tuple[Value, Value]]:
-    """The constraints that the user wrote, with what they constrain."""
+    """The constraints that the user wrote, with their operands."""
     manual: set[Op] | None = None
     for op in ops:
         if op.name != _CONSTRAINT or not op.operands or not op.results:
             continue
         name = op.name_stack.rpartition("/")[2]
         if not name:
-            # A text without locations: those in a `shard_map` over some axes are JAX's.
+            # In a text without locations, those in a `shard_map` over some axes come from JAX.
             manual = in_manual(ops) if manual is None else manual
         if name == _WRITTEN or (not name and manual is not None and op not in manual):
             yield op.operands[0], op.results[0]
 
 
 def in_manual(ops: list[Op]) -> set[Op]:
-    """Return those of ``ops`` in manual computations, and in functions called from there."""
+    """Return those of ``ops`` that are in manual computations, or in functions called from
+    there."""
     functions: dict[str, list[Op]] = {}
     for op in ops:
         functions.setdefault(op.function, []).append(op)
@@ -106,7 +107,7 @@ def _says_nothing(sharding: TensorSharding) -> bool:
 
 
 def _contradicts(first: TensorSharding, second: TensorSharding) -> int | None:
-    """The first dim for which both have axes of which neither list begins with the other."""
+    """The first dim in which neither list of axes is a prefix of the other."""
     if first.mesh_name != second.mesh_name:
         return None
     for place, (one, other) in enumerate(zip(first.dims, second.dims, strict=False)):

@@ -1,4 +1,4 @@
-"""What a person pastes into an issue: ``shardcore doctor``."""
+"""The page that a person pastes into an issue: ``shardcore doctor``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = ("jax", "jaxlib", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 MOST_COLLECTIVES = 5
-"""The collectives that are told, those that take longest."""
+"""How many collectives, the longest ones, are listed."""
 
 
 def checkup(
@@ -32,17 +32,17 @@ def checkup(
     hardware_file: str | Path | None = None,
     progress: Callable[[str, float], object] | None = None,
 ) -> dict[str, Any]:
-    """Return what there is to know of a program whose sharding is in question, as plain data.
+    """Return the important facts about a program with a questionable sharding, as plain data.
 
     Args:
-        result: the completed program.
-        hardware: the chip that costs are for.
+        result: the propagated program.
+        hardware: the chip for costs.
         hardware_file: as for :func:`shardcore.cost`.
-        progress: called with the step and the fraction of the work that is done.
+        progress: called with the current step and the fraction done.
 
     Raises:
-        CalculusError: there is no such chip (``unknown-hardware``).
-        PartitionError: the program has no program of one device (``unpartitionable``).
+        CalculusError: the chip is unknown (``unknown-hardware``).
+        PartitionError: there is no per-device program (``unpartitionable``).
     """
     expect(result, Result)
     tell = progress or (lambda step, fraction: None)

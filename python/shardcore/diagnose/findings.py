@@ -1,4 +1,4 @@
-"""Warnings with what looks for an edit that makes the program better."""
+"""Warnings, each with a search for an edit that helps."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from shardcore.why.trial import Trial
 
 MOST_EACH = 5
-"""The most warnings with one code; the last one says how many there are more."""
+"""How many warnings of one code are shown; the last one says how many more there are."""
 
 
 Search = Callable[["Trial", int], "Remedy | None"]
-"""Tries at most so many edits of a program."""
+"""A function that tries at most the given number of edits of a program."""
 
 
 class Finding(NamedTuple):
-    """A warning, and the search for an edit that is advised if it helps."""
+    """A warning, and the search for an edit, which is recommended if it helps."""
 
     diagnostic: Diagnostic
     search: Search | None = None
-    """Returns the best of the edits that it tried; ``None`` if it found none."""
+    """Returns the best of the edits that it tried; ``None`` if none helps."""
     size: int = 0
-    """Bytes on a device of the value that it is about, where no program can hold more of it than
-    its peak; 0 of others."""
+    """Bytes, on one device, of the value that the warning is about, for values that cannot exceed
+    the peak; otherwise 0."""
     needs_edit: bool = False
-    """Whether it is worth a word only if an edit helps."""
+    """Whether the warning is shown only if an edit helps."""
     starts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Values from which axes are followed to where they are lost, with these."""
+    """Values, each with axes that are followed upstream to where they are lost."""
     unhelped: str | None = None
-    """The hint where edits were tried and none helps; by default that of the warning."""
+    """The hint if edits were tried and none helps; by default the warning's own."""
 
 
 def first_of(found: Sequence[Finding]) -> list[Finding]:
-    """Return the first :data:`MOST_EACH` of ``found``, which have one code."""
+    """Return the first :data:`MOST_EACH` of ``found``, all of one code."""
     left = len(found) - MOST_EACH
     if left <= 0:
         return list(found)
@@ -49,12 +49,12 @@ def first_of(found: Sequence[Finding]) -> list[Finding]:
 
 
 def starts_of(row: CollectiveCost) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the tensors of the op that required ``row``, and the axes that it runs along."""
+    """Return the tensors of the op that needs ``row``, and the axes of the collective."""
     return tuple((tensor.name, row.axes) for tensor in row.why.search.tensors)
 
 
 def removal_of(row: CollectiveCost) -> Search:
-    """Return the search for an edit that removes a collective."""
+    """Return a search for an edit that removes a collective."""
 
     def search(trial: Trial, most: int) -> Remedy | None:
         from shardcore.why.remedy import removals

@@ -1,5 +1,5 @@
-"""Which dims a dim of a value is computed from: the same factor of the op, through calls, loops and
-other regions."""
+"""For a dim of a value, the dims that it is computed from: those with the same factor of the op,
+through calls, loops and other regions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from shardcore._core import Module, Op, OpShardingRule, Value
 
 _MOST_DIMS = 20_000
-"""The most dims that are followed from one dim."""
+"""How many dims are followed from one dim."""
 
 _PASSES = ("sdy.sharding_constraint", "sdy.reshard")
-"""Ops whose result is their operand, otherwise sharded."""
+"""Ops whose result equals their operand, with another sharding."""
 
 
 class Loss(NamedTuple):
-    """An op at which an axis is lost: an operand has it on a dim, the result lacks it there."""
+    """An op at which an axis is lost: an operand dim has it, the corresponding result dim does
+    not."""
 
     op: Op
     operand: Value
@@ -32,7 +33,7 @@ class Loss(NamedTuple):
 
 
 class Flow:
-    """The data flow of a completed program; found when somebody asks."""
+    """The data flow of a propagated program; computed when needed."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -40,8 +41,8 @@ class Flow:
         self._known: dict[tuple[str, int], list[tuple[Op, Value, str, int]]] = {}
 
     def losses(self, name: str, axis: str) -> list[Loss]:
-        """Return where the value ``name`` lost ``axis``: upstream of each dim that does not have
-        it, the nearest first, the ops whose operands have it."""
+        """Return where the value ``name`` lost ``axis``: the ops upstream of each dim without the
+        axis whose operands have it, the nearest first."""
         value = self._values.get(name)
         if value is None:
             return []
@@ -58,13 +59,13 @@ class Flow:
                     seen.add((other, place))
                     left.append((operand, other, place))
                 elif op.name not in _PASSES:
-                    # Of those, the user takes the axis away.
+                    # Here the user removes the axis.
                     loss = Loss(op, operand, place, value, dim, axis)
                     found.setdefault((name, dim), loss)
         return list(found.values())
 
     def _before(self, name: str, dim: int) -> list[tuple[Op, Value, str, int]]:
-        """The dims that ``dim`` of the value ``name`` is computed from, with the ops between."""
+        """The dims that ``dim`` of the value ``name`` is computed from, with the ops in between."""
         key = name, dim
         if key not in self._known:
             self._known[key] = [
@@ -122,7 +123,8 @@ class Flow:
 
     @cached_property
     def _sources(self) -> dict[str, list[tuple[Op, Value]]]:
-        """What flows as it is: into functions and out of them, around loops, out of regions."""
+        """Values that are passed on unchanged: into and out of functions, around loops, out of
+        regions."""
         found: dict[str, list[tuple[Op, Value]]] = defaultdict(list)
         functions = {op.function: op for op in self._ops if op.name == "func.func"}
         for op in self._ops:
@@ -136,7 +138,7 @@ class Flow:
                     found[result.qualified_name].append((op, returned))
         for edge in self._module.edges():
             if edge.op == "sdy.manual_computation":
-                # Dims of one device are others.
+                # Dims inside a manual computation differ from those outside.
                 continue
             maker = self._makers.get(edge.owner.qualified_name)
             if maker is not None:

@@ -1,4 +1,4 @@
-"""Hints that name an edit: each is tried, with its cost, before it is given."""
+"""Hints that recommend an edit; each edit is evaluated first."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from shardcore.why.trial import Trial
 
 MOST_OPS_TRIED = 1 << 18
-"""The ops of all programs together that are completed and costed for the hints of one program."""
+"""How many ops all programs evaluated for the hints of one program may have together."""
 
 MOST_EDITS = 24
-"""The most edits that are tried for one warning."""
+"""How many edits are tried for one warning."""
 
 _LEAST_GAIN = 0.01
-"""The share by which an edit makes step time times peak memory smaller, to be advised."""
+"""An edit is recommended if it reduces step time times peak memory by at least this share."""
 
 _LEAST_CHANGE = 0.001
-"""The share from which a change is told."""
+"""Smaller relative changes are not mentioned."""
 
 
 Hinted = tuple[float, Diagnostic]
-"""What the edit of a hint makes of step time times peak memory, 1 where there is none; the warning.
+"""The warning, and the relative step time times peak memory after its edit; 1 without an edit.
 """
 
 
 def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> list[Hinted]:
-    """Return the warnings of ``found`` with the edits that help.
+    """Return the warnings in ``found`` with the edits that help.
 
     Args:
-        found: what matters most first.
-        trial: the program as it is; ``None`` if it has no program of one device.
-        num_ops: the number of its ops: the larger the program, the fewer edits are tried.
+        found: the findings, the most important first.
+        trial: the program as it is; ``None`` if it has no per-device program.
+        num_ops: the number of its ops: in larger programs fewer edits are tried.
     """
     searches = sum(each.search is not None for each in found)
     if trial is None or not searches:
@@ -49,7 +49,7 @@ def with_hints(found: Sequence[Finding], trial: Trial | None, num_ops: int) -> l
 
 
 def _with_hint(found: Finding, trial: Trial, most: int) -> Hinted | None:
-    """The warning of ``found``, with an edit if one helps; ``None`` if it shall not be given."""
+    """The warning of ``found``, with an edit if one helps; ``None`` if it is not to be shown."""
     if found.search is None:
         return 1.0, found.diagnostic
     if found.size > trial.cost.peak_bytes:
@@ -66,7 +66,7 @@ def _with_hint(found: Finding, trial: Trial, most: int) -> Hinted | None:
 
 
 def effect(edit: Remedy, before: Cost) -> str:
-    """Return what ``edit`` changes: ``the step gets 3 ms shorter and the peak 1.0 GiB lower``."""
+    """Return the effect of ``edit``: ``the step gets 3 ms shorter and the peak 1.0 GiB lower``."""
     sent = sum(row.total_wire_bytes for row in before.collectives)
     step = "the step gets", edit.seconds, before.step_seconds, format_seconds
     peak = "the peak gets", edit.peak_bytes, before.peak_bytes, format_bytes

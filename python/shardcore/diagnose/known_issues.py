@@ -1,7 +1,7 @@
-"""Where XLA's partitioner is known to make a wrong program, or none.
+"""Programs that XLA's partitioner is known to partition wrongly, or not at all.
 
-Each issue has a test that runs XLA on such a program: what it says of a version is what was seen
-there.
+Each issue has a test that runs XLA on such a program; the listed versions are those in which the
+issue was observed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Program:
-    """The ops of a completed program."""
+    """The ops of a propagated program."""
 
     ops: Sequence[Op]
 
     @cached_property
     def makers(self) -> dict[str, Op]:
-        """The op that makes each value, by the value's name."""
+        """The op that defines each value, by the value's name."""
         return {value.qualified_name: op for op in self.ops for value in op.results}
 
     def constant(self, value: Value) -> int | None:
-        """Return the number that ``value`` is, where a constant makes it."""
+        """Return the value of ``value`` if it is a constant integer."""
         op = self.makers.get(value.qualified_name)
         if op is None or op.name not in ("stablehlo.constant", "sdy.constant"):
             return None
@@ -41,16 +41,16 @@ class Program:
 
 @dataclass(frozen=True)
 class KnownIssue:
-    """A kind of programs that XLA partitions wrongly."""
+    """A pattern of programs that XLA partitions wrongly."""
 
     url: str
-    """Where it is reported."""
+    """The URL of the report."""
     effect: str
-    """What happens."""
+    """What goes wrong."""
     versions: tuple[str, ...]
-    """The versions of jaxlib with which that was seen, as those of :attr:`Module.shardy`."""
+    """The jaxlib releases in which it was observed, in the form of :attr:`Module.shardy`."""
     find: Callable[[Program], Iterator[Op]]
-    """Yields the ops that it may happen to."""
+    """Yields the ops that may be affected."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Suspect:
 
     issue: KnownIssue
     value: str
-    """The first result of the first of them."""
+    """The first result of the first such op."""
     location: str | None
-    """The place of the first of them in the source."""
+    """The source location of the first such op."""
     count: int
     """The number of such ops."""
 
@@ -78,7 +78,7 @@ class Suspect:
 
 
 def suspects(ops: Sequence[Op], version: str) -> list[Suspect]:
-    """Return what XLA of this version of jaxlib may do wrongly in a program of ``ops``, sharded."""
+    """Return the ops that the XLA of this jaxlib release may partition wrongly."""
     program, found = Program(ops), list[Suspect]()
     for issue in KNOWN_ISSUES:
         rows = list(issue.find(program)) if version in issue.versions else []
@@ -89,7 +89,7 @@ def suspects(ops: Sequence[Op], version: str) -> list[Suspect]:
 
 
 def _lost_updates(program: Program) -> Iterator[Op]:
-    """Updates of one element along a sharded dim, with a start that may be beyond its end."""
+    """Updates of one element along a sharded dim, with a start that may be out of range."""
     for op in program.ops:
         if op.name == "stablehlo.dynamic_update_slice":
             operand, update, *starts = op.operands
@@ -101,7 +101,7 @@ def _lost_updates(program: Program) -> Iterator[Op]:
 
 
 def _shifted_slices(program: Program) -> Iterator[Op]:
-    """Slices that are sharded along a sliced dim, with a start that may be out of range."""
+    """Slices along a sharded dim, with a start that may be out of range."""
     for op in program.ops:
         if op.name == "stablehlo.dynamic_slice":
             operand, *starts = op.operands
@@ -117,8 +117,8 @@ def _shifted_slices(program: Program) -> Iterator[Op]:
 def _along_shards(
     sharded: Value, sizes: tuple[Value, Value], starts: Sequence[Value]
 ) -> Iterator[tuple[Value, int, int]]:
-    """The start, the size and the size of a part, the second of ``sizes``, of each dim that is
-    taken in part and that ``sharded`` is sharded along.
+    """For each sharded dim of which only a part is taken: the start, the size, and the size of the
+    part, which is the second of ``sizes``.
     """
     whole, part = (value.shape or () for value in sizes)
     sharding = sharded.sharding
@@ -130,8 +130,8 @@ def _along_shards(
 
 
 def _malformed_rolls(program: Program) -> Iterator[Op]:
-    """Rolls, as concatenations of pads that cut, of one value or of each other, that start with
-    fewer elements than there are shards.
+    """Rolls (concatenations of pads that also cut) of one value, or of each other, whose first part
+    has fewer elements than there are shards.
     """
     widths: dict[str, set[_Widths]] = defaultdict(set)
     for op in program.ops:
@@ -143,7 +143,7 @@ def _malformed_rolls(program: Program) -> Iterator[Op]:
         own = tuple(value.shape for value in op.operands)
         if widths[rolled.qualified_name] - {own}:
             yield op
-        # A roll of what this one makes counts as one of the same value.
+        # A roll of the result of this one counts as one of the same value.
         for value in (rolled, op.results[0]):
             widths[value.qualified_name].add(own)
 
@@ -153,7 +153,7 @@ _Widths = tuple["tuple[int | None, ...] | None", ...]
 
 
 def _rolled(op: Op, program: Program) -> Value | None:
-    """What ``op``, a concatenation, rolls: the value that both its operands are cut from."""
+    """The value that ``op``, a concatenation, rolls: both its operands are cut from it."""
     pads = [program.makers.get(value.qualified_name) for value in op.operands]
     sources = [pad.operands[0] for pad in pads if pad is not None and _cuts(pad)]
     if len(pads) != 2 or len(sources) != 2:
@@ -170,7 +170,7 @@ def _cuts(op: Op) -> bool:
 
 
 def _is_narrow(op: Op) -> bool:
-    """Whether ``op`` concatenates fewer elements than there are shards with others."""
+    """Whether ``op`` concatenates fewer elements than there are shards with further ones."""
     result, dim = op.results[0], op.attributes["dimension"]
     sharding, shape = result.sharding, op.operands[0].shape
     if sharding is None or sharding.mesh is None or not shape or dim >= sharding.rank:
@@ -202,4 +202,4 @@ KNOWN_ISSUES = (
         _malformed_rolls,
     ),
 )
-"""What is known."""
+"""All known issues."""

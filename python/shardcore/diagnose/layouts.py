@@ -1,4 +1,4 @@
-"""Annotations of a value that may be better than the sharding that it has."""
+"""Other annotations of a value that may be better than its present sharding."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from shardcore.why.trial import Trial
 
 _MOST_TWINS = 4
-"""The most shardings of values of the same shape that are considered."""
+"""How many shardings of other values of the same shape are considered."""
 
 _Shape = tuple[int | None, ...]
 
 
 class Layouts:
-    """What values of a program are sharded like, by their shapes; found when somebody asks."""
+    """The shardings of a program's values, by shape; computed when needed."""
 
     def __init__(self, result: Result, ops: Iterable[Op]) -> None:
         self._result, self._ops = result, ops
@@ -47,7 +47,7 @@ class Layouts:
         return found
 
     def of(self, shape: _Shape, mesh_name: str | None) -> Iterator[TensorSharding]:
-        """Yield shardings of a value of ``shape``: those that most values of that shape have, then
+        """Yield shardings for a value of ``shape``: the most frequent shardings of that shape, then
         each axis on each dim that it divides, the largest axis and the largest dim first.
         """
         known = [sharding for sharding, _ in self._twins[shape].most_common(_MOST_TWINS)]
@@ -63,15 +63,14 @@ class Layouts:
     def best(
         self, name: str, shape: _Shape, mesh_name: str | None, trial: Trial, most: int
     ) -> Remedy | None:
-        """Return the best of these annotations of the value that is called ``name``; see
-        :func:`best`."""
+        """Return the best of these annotations for the value ``name``; see :func:`best`."""
         edits = ((name, sharding) for sharding in self.of(shape, mesh_name))
         return best(edits, trial, most)
 
 
 def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
-    """Return the one of the first ``most`` of ``edits`` after which step time times peak memory is
-    smallest; ``None`` if all are refused. No argument gets fewer shards than it has.
+    """Return, among the first ``most`` of ``edits``, the one with the smallest step time times peak
+    memory; ``None`` if all are refused. No argument may get fewer shards than before.
     """
     from shardcore.why.remedy import Remedy, keeping_shards
 
@@ -84,13 +83,13 @@ def best(edits: Iterable[Edit], trial: Trial, most: int) -> Remedy | None:
 
 
 def _is_plain(sharding: TensorSharding) -> bool:
-    """Whether ``sharding`` has axes, all of them whole, as a ``PartitionSpec`` names them."""
+    """Whether ``sharding`` has axes but no sub-axes, so that a ``PartitionSpec`` can say it."""
     axes = [axis for dim in sharding.dims for axis in dim.axes]
     return bool(axes) and all(axis.is_full for axis in axes)
 
 
 def _closed(sharding: TensorSharding) -> TensorSharding:
-    """``sharding`` as a user writes it: its dims alone, closed."""
+    """``sharding`` as a user would write it: only its dims, all closed."""
     dims = [DimSharding(dim.axes) for dim in sharding.dims]
     assert sharding.mesh is not None
     return TensorSharding(sharding.mesh, dims, mesh_name=sharding.mesh_name)

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from shardcore._core import Module, Op, Port, Result, Value
 
 _KNOWN = ("stablehlo.", "sdy.", "func.", "builtin.")
-"""Dialects whose ops have rules, or need none, but for those below."""
+"""Dialects whose ops have rules, or need none, except those below."""
 
 _MAY_LACK_RULES = frozenset({"stablehlo.custom_call"})
 
 _CONSTRAINT = "Sharding"
-"""The target of custom calls that constrain their operand."""
+"""The target of custom calls that are sharding constraints."""
 
 
 def op_findings(result: Result) -> list[Finding]:
-    """Return findings about ops whose operands are sharded and whose results are not."""
+    """Return findings about ops with sharded operands and unsharded results."""
     return first_of([*map(Finding, _without_rule(result))])
 
 
@@ -41,7 +41,7 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
         if not tensors or name == _CONSTRAINT or _has_rule(module, op):
             continue
         if any(map(_is_on_one_device, tensors)):
-            # As callbacks are, whatever their rule.
+            # Callbacks run on one device, whatever their rule.
             continue
         key = (name, op.location)
         if key in seen:
@@ -54,7 +54,7 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
 
 
 def _hint(module: Module, name: str) -> str:
-    """Return how to give the ops that are called ``name`` a rule: one that fits all of them."""
+    """Return how to register a rule for the ops called ``name``, one that fits all of them."""
     forms = {_form(op) for op in module.ops() if _name(op) == name}
     function = f'a function under @shardcore.rule("{name}")'
     rule, where = _elementwise(forms), "if it is elementwise"
@@ -66,8 +66,8 @@ def _hint(module: Module, name: str) -> str:
 
 
 def _hint_of_function(op: Op) -> str:
-    """Return how to give the ``custom_partitioning`` function that ``op`` calls a rule of its own:
-    all such functions have one target.
+    """Return how to give the ``custom_partitioning`` function that ``op`` calls its own rule: all
+    such functions share one target.
     """
     rule = _elementwise({_form(op)})
     if rule is None or "(" in rule:
@@ -77,7 +77,7 @@ def _hint_of_function(op: Op) -> str:
 
 _Shape = tuple[int | None, ...]
 _Form = tuple[tuple[_Shape, ...], tuple[_Shape, ...]]
-"""The shapes of the operands and results of an op; that of what is no tensor is empty."""
+"""The shapes of the operands and results of an op; empty for values that are no tensors."""
 
 
 def _form(op: Op) -> _Form:
@@ -86,7 +86,7 @@ def _form(op: Op) -> _Form:
 
 
 def _elementwise(forms: set[_Form]) -> str | None:
-    """The rule of ops that are elementwise but for scalars; ``None`` unless one fits all forms."""
+    """An elementwise rule, except for scalars; ``None`` unless one rule fits all forms."""
     if any(len({shape for part in form for shape in part if shape}) != 1 for form in forms):
         return None
     ranks = {max(len(shape) for part in form for shape in part) for form in forms}
@@ -98,7 +98,7 @@ def _elementwise(forms: set[_Form]) -> str | None:
 
 
 def _mapped(forms: set[_Form]) -> str | None:
-    """The rule of ops that map over the first dim of all tensors but scalars; ``None`` unless one
+    """A rule that maps over the first dim of all tensors except scalars; ``None`` unless one rule
     fits all forms.
     """
     if any(len({shape[0] for part in form for shape in part if shape}) != 1 for form in forms):
@@ -123,7 +123,7 @@ _Pattern = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]
 
 
 def _written(patterns: set[_Pattern]) -> str | None:
-    """The notation of the one pattern; the form with brackets shows scalars."""
+    """The notation of the only pattern; operands that are scalars are written with brackets."""
     if len(patterns) != 1:
         return None
     [(operands, results)] = patterns
@@ -155,8 +155,8 @@ def _has_rule(module: Module, op: Op) -> bool:
 
 
 def _name(op: Op) -> str:
-    """The name that a rule is registered under: of a custom call, its target; of a call of a
-    ``custom_partitioning`` function, that function.
+    """The name under which a rule is registered: for a custom call its target; for a call of a
+    ``custom_partitioning`` function the function's name.
     """
     if _is_partitioned(op):
         function = function_called(op.attributes.get("backend_config"))

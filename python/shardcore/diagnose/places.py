@@ -1,4 +1,4 @@
-"""Places in the user's source, and warnings at them."""
+"""Positions in the user's source, and warnings there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shardcore import files
 from shardcore.errors import Diagnostic, Place
 
 LARGE_BYTES = 64 << 20
-"""Bytes on a device from which a value is large."""
+"""A value with at least this many bytes on a device counts as large."""
 
 _MAX_SOURCE_BYTES = 1 << 22
 
@@ -21,12 +21,12 @@ def warning(code: str, message: str, hint: str, value: str | None, at: str | Non
 
 
 def _place(at: str | None) -> tuple[str | None, Place | None]:
-    """The file and the place of a location; no place if it has none."""
+    """The file and the position of a location; no position if it has none."""
     parts = (at or "").rsplit(":", 2)
     if len(parts) != 3 or not all(part.isdecimal() and len(part) < 10 for part in parts[1:]):
         return at or None, None
     filename, line, column = parts[0], int(parts[1]), int(parts[2])
-    # Python counts columns from 0, and so do the locations that JAX makes of its lines.
+    # Python counts columns from 0, and so do locations that JAX makes of its stack frames.
     column += filename.endswith(".py")
     lines = _lines(filename)
     if not 0 < line <= len(lines) or not 0 < column <= len(lines[line - 1]):
@@ -45,7 +45,7 @@ def _end(text: str, column: int) -> int:
 
 @lru_cache(maxsize=64)
 def _lines(filename: str) -> tuple[str, ...]:
-    """The lines of a source file; none if it is not here, or is not text."""
+    """The lines of a source file; empty if it is missing, or no text."""
     try:
         if not files.is_regular(filename):
             return ()

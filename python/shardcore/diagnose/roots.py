@@ -1,10 +1,10 @@
-"""The op at which an axis is lost, as the root of what it leads to.
+"""Finds the op at which an axis is lost, as the root cause of several warnings.
 
-From each value that a warning is about, and from those that the longest collectives are for, axes
-are followed upstream along the same factors, to the ops whose operands have them and whose results
-have not (:mod:`~.flow`). There the axis is kept: the result, or the line of the user's file that
-makes it, is constrained, and the program completed and costed. The warnings that are gone then
-follow from that root.
+From each value with a warning, and from the values of the longest collectives, axes are followed
+upstream along the same factors to the ops whose operands have them and whose results do not
+(:mod:`~.flow`). There the axis is kept, by a constraint on the result or on the line of the user's
+file that computes it, and the program is propagated and costed. Warnings that then disappear follow
+from that root.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from shardcore.why.trial import Trial
 
 MOST_TRIED = 6
-"""The most ops at which an axis is kept to see what that saves."""
+"""How many ops are tried."""
 
 _LEAST_GAIN = 0.05
-"""The share by which that makes step time times peak memory smaller, if it is a root."""
+"""A root must reduce step time times peak memory by at least this share."""
 
 
 _ALONE_GAIN = 0.2
-"""The share where no warning is gone then, but collectives are."""
+"""The least share if no warning disappears, but collectives do."""
 
 _MOST_COLLECTIVES = 4
-"""The places whose collectives axes are followed from, those that take longest."""
+"""How many locations, those with the longest collectives, axes are followed from."""
 
 
 class Root(NamedTuple):
@@ -49,13 +49,13 @@ class Root(NamedTuple):
 
     diagnostic: Diagnostic
     product: float
-    """Step time times peak memory where the axis is kept, as a share of that before."""
+    """Step time times peak memory with the axis kept, relative to before."""
     follows: frozenset[tuple[str, str | None, str | None]]
-    """The keys of the warnings that are gone then."""
+    """The keys of the warnings that then disappear."""
 
 
 def key(found: Diagnostic) -> tuple[str, str | None, str | None]:
-    """Return what a warning has in common with that of the program after an edit."""
+    """Return a key that identifies a warning before and after an edit."""
     return found.code, found.value, found.location
 
 
@@ -65,14 +65,14 @@ def root_of(
     again: Callable[[Result, Trial], Sequence[Finding]],
     most: int = MOST_TRIED,
 ) -> Root | None:
-    """Return the op at which keeping an axis saves most and makes warnings of ``found`` go away;
+    """Return the op at which keeping an axis saves most and makes warnings of ``found`` disappear;
     ``None`` if there is none.
 
     Args:
         found: the warnings.
         trial: the program as it is.
-        again: finds the warnings of another completed program.
-        most: the ops that are tried.
+        again: finds the warnings of another propagated program.
+        most: how many ops are tried.
     """
     best: tuple[float, Loss, Remedy, Result] | None = None
     tried = set[tuple[str, str]]()
@@ -86,7 +86,7 @@ def root_of(
         remedy, result = _tried(edit, trial)
         if remedy is not None and result is not None:
             product = remedy.product(trial.cost)
-            # Of equals the first, which most warnings lead to.
+            # Of equals the first, to which most warnings lead.
             if product <= 1 - _LEAST_GAIN and (best is None or product < best[0] - _LEAST_GAIN / 5):
                 best = product, loss, remedy, result
     if best is None:
@@ -101,7 +101,7 @@ def root_of(
 
 
 def _losses(found: Sequence[Finding], trial: Trial) -> Iterator[Loss]:
-    """Where axes are lost, the places first that most of ``found`` lead to."""
+    """The ops at which axes are lost; those to which most of ``found`` lead come first."""
     flow = Flow(trial.local.result.module)
     counts: Counter[tuple[str, int, str]] = Counter()
     known: dict[tuple[str, int, str], Loss] = {}
@@ -116,7 +116,7 @@ def _losses(found: Sequence[Finding], trial: Trial) -> Iterator[Loss]:
         }
         counts.update(here.keys())
         known.update(here)
-    # What is annotated is meant to be so.
+    # An annotated value is meant to be as it is.
     given = trial.local.result._given().ops() if counts else ()
     constraints = [op for op in given if op.name == "sdy.sharding_constraint"]
     constrained = {each.qualified_name for op in constraints for each in op.operands}
@@ -126,7 +126,7 @@ def _losses(found: Sequence[Finding], trial: Trial) -> Iterator[Loss]:
 
 
 def _keeping(loss: Loss, trial: Trial) -> Edit | None:
-    """The annotation by which the result of ``loss`` keeps the axis."""
+    """The annotation with which the result of ``loss`` keeps the axis."""
     value, sharding = loss.value, loss.value.sharding
     kept = sharding or loss.operand.sharding
     if kept is None or kept.mesh is None:
@@ -181,7 +181,7 @@ def _diagnostic(
 
 
 def _source(trial: Trial, name: str, dim: int, axis: str) -> str | None:
-    """The annotation that an axis on a dim comes from."""
+    """The annotation from which an axis on a dim comes."""
     try:
         rows = trial.local.result.why(name, axis, dim).axes
     except ShardcoreError:
@@ -191,7 +191,7 @@ def _source(trial: Trial, name: str, dim: int, axis: str) -> str | None:
 
 
 def _winner(loss: Loss, trial: Trial) -> str:
-    """What the result has instead."""
+    """The axes that the result has instead."""
     for dim, there in enumerate(() if loss.value.sharding is None else loss.value.sharding.dims):
         if any(each.name == loss.axis for each in there.axes):
             source = _source(trial, loss.value.qualified_name, dim, loss.axis)

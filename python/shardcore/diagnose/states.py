@@ -1,4 +1,4 @@
-"""Gradients and states of optimizers that lack an axis of their parameter."""
+"""Gradients and optimizer states that lack an axis of their parameter."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _Value = TypeVar("_Value", "Port", "Value")
 
 
 def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
-    """Return findings about values that are sharded over less than the argument whose gradient,
-    state or next value they seem to be.
+    """Return findings about values that are sharded over fewer axes than the argument whose
+    gradient, optimizer state or next value they seem to be.
 
     Such a value has the shape of the argument and, on each dim, some of its axes. Results of the
-    program and of loops are compared with all arguments, arguments with those that end with the
-    same path, as ``opt_state.mu['w']`` and ``params['w']`` do.
+    program and of loops are compared with all arguments; arguments are compared with those whose
+    paths end alike, such as ``opt_state.mu['w']`` and ``params['w']``.
     """
     found = first_of(sorted(_lacking(result, ops), key=lambda each: -each.size))
     named = {each.diagnostic.value for each in found}

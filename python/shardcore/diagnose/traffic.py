@@ -1,4 +1,4 @@
-"""Values that are resharded badly or are large, and programs that do not fit."""
+"""Values that are resharded badly or are large, and programs that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MOVES = frozenset({"all_gather", "all_to_all", "collective_permute"})
 """The kinds of collectives that reshard a value."""
 
 _REMATERIALIZED_BYTES = 1 << 20
-"""Smaller tensors are not reported as rematerialized, though XLA warns of them, too."""
+"""Smaller tensors are not reported as rematerialized, although XLA warns of them too."""
 
 _FEW_STEPS = 4
-"""The ops within which a value still is its argument, cast or transposed."""
+"""Within this many ops, a value still counts as its argument, cast or transposed."""
 
 
 def traffic_findings(result: Result, ops: list[Op], trial: Trial) -> list[Finding]:
@@ -43,7 +43,7 @@ def traffic_findings(result: Result, ops: list[Op], trial: Trial) -> list[Findin
 
 
 def _rematerialized(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
-    """Findings about tensors that XLA gathers whole to reshard them, the largest first."""
+    """Findings about tensors that XLA gathers fully in order to reshard them, the largest first."""
     # The collectives of one reshard gather one dim each; the last one has the whole tensor.
     whole: dict[tuple[object, ...], CollectiveCost] = {}
     starts: dict[tuple[object, ...], str | None] = {}
@@ -79,7 +79,7 @@ def _rematerialized(result: Result, collectives: tuple[CollectiveCost, ...]) -> 
 
 
 def _on_one_device(result: Result, row: CollectiveCost) -> tuple[str, str]:
-    """What is sent from a single device, and which device that is."""
+    """The value that is sent from a single device, and that device."""
     meshes = result.module.meshes
     for side in row.why.sides:
         mesh = TensorSharding.parse(side.sharding, meshes).mesh if side.sharding else None
@@ -89,13 +89,13 @@ def _on_one_device(result: Result, row: CollectiveCost) -> tuple[str, str]:
 
 
 def _moved(row: CollectiveCost) -> str | None:
-    """The name of what is moved."""
+    """The name of the value that is moved."""
     sides = [side for side in row.why.sides if side.number == row.moved]
     return sides[0].value if sides else None
 
 
 def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Iterator[Finding]:
-    """Findings about large values that ops compute and that are moved, the largest first."""
+    """Findings about large computed values that are resharded, the largest first."""
     large = [
         row
         for row in collectives
@@ -129,7 +129,7 @@ def _resharded(result: Result, collectives: tuple[CollectiveCost, ...]) -> Itera
 
 
 def _computed(row: CollectiveCost, makers: dict[str, Op]) -> Side | None:
-    """What is moved, unless it is an argument, cast or transposed, as weights of FSDP are."""
+    """The moved value, unless it is an argument, cast or transposed, such as FSDP weights."""
     for side in row.why.sides:
         if side.number == row.moved and side.origin is not None:
             is_far = len(side.origin.chain) >= _FEW_STEPS or side.source.kind == "constraint"
@@ -138,7 +138,7 @@ def _computed(row: CollectiveCost, makers: dict[str, Op]) -> Side | None:
 
 
 def _is_argument(value: str, makers: dict[str, Op]) -> bool:
-    """Whether few ops, each of one tensor, make ``value`` of an argument."""
+    """Whether ``value`` is computed from an argument by a few ops with one operand each."""
     for _ in range(_FEW_STEPS):
         op = makers.get(value)
         if op is None:
@@ -151,7 +151,7 @@ def _is_argument(value: str, makers: dict[str, Op]) -> bool:
 
 
 def memory_findings(cost: Cost, layouts: Layouts) -> Iterator[Finding]:
-    """Yield a finding if the program does not fit the memory of the chip."""
+    """Yield a finding if the program does not fit into the chip's memory."""
     if cost.fits:
         return
     size, chip = cost.hardware.hbm_bytes, cost.hardware.name
@@ -176,7 +176,7 @@ def _smaller(
     trial: Trial,
     most: int,
 ) -> Remedy | None:
-    """The best annotation of the values that are largest at the peak."""
+    """The best annotation among those of the largest values at the peak."""
     edits: list[Edit] = []
     columns = [[(name, each) for each in layouts.of(shape, None)] for name, shape in rows]
     for each in zip_longest(*columns):

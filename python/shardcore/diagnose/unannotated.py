@@ -1,4 +1,4 @@
-"""What to say of a program in which nothing is annotated."""
+"""The remark on a program without annotations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from shardcore._core import Mesh, Op, Port, Result
 
 _SAYING = ("sdy.sharding_constraint", "sdy.manual_computation")
-"""Ops that say how tensors are sharded."""
+"""Ops that annotate shardings."""
 
 
 def remark(result: Result) -> str | None:
-    """Return what is to be typed where nothing is annotated; ``None`` where something is.
+    """Return the annotation to type if nothing is annotated; ``None`` if something is.
 
-    That nothing is sharded is then no mistake of the program, which may be meant for one device,
-    and no diagnostic.
+    An unannotated program is no mistake, because it may be meant for one device; so this is no
+    diagnostic.
     """
     if result.summary()["before"]["sharded_values"]:
         return None
@@ -51,7 +51,7 @@ def _says_something(op: Op) -> bool:
 
 
 def _first_choice(arguments: list[Port], mesh: Mesh) -> tuple[Port, str]:
-    """The first argument with a dim that the first axis of several devices divides, and dims."""
+    """The first argument with a dim that the first axis with several devices divides, and dims."""
     axis = next(axis for axis in mesh.axes if axis.size > 1)
     for port in arguments:
         for place, size in enumerate(port.shape or ()):

@@ -1,4 +1,4 @@
-"""Values that are large and replicated, or padded, and mesh axes that no value uses."""
+"""Large replicated values, padded values, and unused mesh axes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from shardcore.errors import Diagnostic
 
 WASTED_SHARE = 1 / 8
-"""The share of padding in a value from which it is reported."""
+"""The least share of padding in a value that is reported."""
 
 WASTED_BYTES = 1 << 20
-"""Bytes of padding on a device from which it is reported."""
+"""The least bytes of padding on a device that are reported."""
 
 
 def value_findings(result: Result, ops: list[Op], layouts: Layouts) -> list[Finding]:
@@ -41,11 +41,11 @@ def value_findings(result: Result, ops: list[Op], layouts: Layouts) -> list[Find
 
 
 _Replicated = tuple[str, "Port | Value", "Mesh", str | None]
-"""A value that is whole on every device: its name, itself, the mesh and its place."""
+"""A replicated value: its name, the value, the mesh and its location."""
 
 
 def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
-    """Arguments, and results that are sharded where they are computed."""
+    """Replicated arguments, and results that are sharded where they are computed."""
     returned = [op.operands for op in ops if op.name == "func.return" and op.function == "main"]
     gathered = [
         port
@@ -62,15 +62,15 @@ def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iter
 
 
 def _replicated_values(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
-    """Values in the memory of devices that ops compute from others which are not replicated."""
+    """Replicated values in device memory that ops compute from operands that are not replicated."""
     found = list(_replicated_results(ops))
     if not found:
         return
-    # What is whole on each device of a manual computation is a shard outside.
+    # A replicated value inside a manual computation may be a shard outside.
     inside = in_manual(ops)
     manual = {value.qualified_name for op in inside for value in op.results}
     found = [value for value in found if value.qualified_name not in manual]
-    # What propagation inserts has no name that one could annotate.
+    # A value that propagation inserts has no name to annotate.
     given = {value.qualified_name for op in result._given().ops() for value in op.results}
     for value, is_on_host in zip(found, values_on_host(found), strict=True):
         mesh, name = _mesh_of(value, meshes), value.qualified_name
@@ -80,9 +80,10 @@ def _replicated_values(result: Result, ops: list[Op], meshes: list[Mesh]) -> Ite
 
 
 def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
-    """Large results that are whole on every device, of operands that are not.
+    """Large replicated results of ops whose operands are not replicated.
 
-    What is made of scalars alone is not in memory: compilers write it where it is used.
+    Values computed from scalars alone are not in memory: compilers recompute them where they are
+    used.
     """
     for op in ops:
         whole = [value for value in op.results if _is_replicated(value)]
@@ -95,7 +96,7 @@ def _replicated_results(ops: Iterable[Op]) -> Iterator[Value]:
 
 
 def _is_port_on_host(port: Port) -> bool:
-    """Whether ``port`` is in the memory of the host, of which devices hold nothing."""
+    """Whether ``port`` is in host memory, so that devices hold nothing of it."""
     return "host" in port.attributes.get("mhlo.memory_kind", "")
 
 
@@ -107,7 +108,7 @@ def _mesh_of(value: Port | Value, meshes: list[Mesh]) -> Mesh | None:
 
 
 def _is_replicated(value: Port | Value) -> bool:
-    """Whether ``value`` is large, and whole on every device."""
+    """Whether ``value`` is large and replicated."""
     if (value.bytes_per_device or 0) < LARGE_BYTES:
         return False
     sharding = value.sharding
@@ -164,7 +165,7 @@ def _name_and_place(value: Port | Value) -> tuple[str, str | None]:
 
 
 def _padding(value: Port | Value) -> tuple[int, int, float] | None:
-    """The dim with most padding, the wasted bytes and their share, if that is much."""
+    """The dim with most padding, the wasted bytes and their share, if that is significant."""
     size = value.bytes_per_device or 0
     if size < WASTED_BYTES:
         return None
@@ -186,7 +187,7 @@ def _padding(value: Port | Value) -> tuple[int, int, float] | None:
 
 
 def _unused(result: Result) -> Iterator[Diagnostic]:
-    """Warnings about axes of the only mesh that no value is sharded over, where others are."""
+    """Warnings about mesh axes that shard no value, if other axes do and there is one mesh."""
     axes = result.summary()["after"]["axes"]
     if len({row["mesh"] for row in axes}) != 1 or not any(row["values"] for row in axes):
         return

@@ -1,4 +1,4 @@
-"""Ops that every device computes as a whole, of tensors that are sharded."""
+"""Ops with sharded operands that every device computes in full."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAYS_OUT = {
     "convolution": "shard the batch, or the features by whole groups",
     "sort": "shard a dim that is not sorted",
 }
-"""What to do about ops by their names."""
+"""Advice for ops, by name."""
 
 _MIX = frozenset(
     {
@@ -40,13 +40,14 @@ _MIX = frozenset(
         "triangular_solve",
     }
 )
-"""Ops whose results may need other elements along a dim than those at the same index.
+"""Ops whose result may need operand elements at other indices along a dim.
 
-What is gathered for others is what their results need."""
+For other ops, an operand is gathered because the result needs it."""
 
 
 def is_for_whole_op(local: Partitioned, row: CollectiveCost) -> bool:
-    """Whether ``row`` gathers an operand of an op that every device of ``local`` computes whole."""
+    """Whether ``row`` gathers an operand of an op that every device of ``local`` computes in
+    full."""
     if row.kind != "all_gather" or row.cause_op is None:
         return False
     return _name(row) in _MIX and local.is_whole(row.cause_op)
@@ -86,7 +87,8 @@ _RANDOM = "stablehlo.rng_bit_generator"
 
 
 def random_bits(ops: Iterable[Op]) -> Iterator[Finding]:
-    """Findings about random bits that every device makes whole, to keep its shard of them."""
+    """Findings about random bits that every device generates in full, to use only a shard of
+    them."""
     for op in ops:
         if op.name != _RANDOM:
             continue

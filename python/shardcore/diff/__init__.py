@@ -1,8 +1,8 @@
 """What changed between two versions of a program: ``shardcore.diff`` and ``shardcore diff``.
 
 ==================  ============================================================================
-:mod:`~.same_lines`  which line of the source is which line of the other version's
-:mod:`~.shardings`   arguments, results and values that are sharded otherwise
+:mod:`~.same_lines`  matches source lines of the two versions
+:mod:`~.shardings`   arguments, results and values with other shardings
 ==================  ============================================================================
 
 Costs are compared by :mod:`shardcore.costs.compare`, expectations by :mod:`shardcore.expect`.
@@ -39,25 +39,25 @@ class Diff:
     names: tuple[str, str]
     """The names of both programs."""
     meshes: tuple[str, str]
-    """The meshes of both, as ``sdy`` text."""
+    """The meshes of both programs, as ``sdy`` text."""
     hardware: str
-    """The chip that times are for."""
+    """The chip of the times."""
     costs: Comparison
-    """The figures of both, and the lines that cost more or less."""
+    """The figures of both programs, and the lines whose cost changed."""
     ports: tuple[PortChange, ...]
-    """Arguments and results that are sharded otherwise."""
+    """Arguments and results with changed shardings."""
     values: tuple[LineShardings, ...]
-    """Other values that are sharded otherwise, by line; most values come first."""
+    """Other values with changed shardings, by line; lines with most values come first."""
     appeared: tuple[Diagnostic, ...]
-    """What a person should look at now, and not before, as annotations without effect."""
+    """Diagnostics that only ``head`` has, such as annotations without effect."""
     gone: tuple[Diagnostic, ...]
-    """What is mended."""
+    """Diagnostics that only ``base`` has."""
     check: Check | None
-    """Whether the program is now as expected; ``None`` where nothing is expected of it."""
+    """Whether ``head`` meets its expectations; ``None`` if there are none."""
 
     @property
     def ok(self) -> bool:
-        """Whether the program is as expected, or nothing is expected of it."""
+        """Whether ``head`` meets its expectations, or has none."""
         return self.check is None or self.check.ok
 
     def text(self, *, top: int = 10) -> str:
@@ -68,14 +68,15 @@ class Diff:
         return plain_text(diff_parts(self, top=top))
 
     def markdown(self, *, top: int = 10) -> str:
-        """Return it as a few lines of Markdown, with at most ``top`` rows in each table."""
+        """Return the report as a few lines of Markdown, with at most ``top`` rows in each table."""
         from shardcore.report.diff_table import diff_parts
         from shardcore.report.markdown import markdown
 
         return markdown(diff_parts(self, top=top))
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data; figures are in seconds, bytes and FLOPs of one device."""
+        """Return everything as plain data; figures are in seconds, bytes and FLOPs of one
+        device."""
         return {
             "names": {"before": self.names[0], "after": self.names[1]},
             "meshes": {"before": self.meshes[0], "after": self.meshes[1]},
@@ -111,18 +112,17 @@ def diff(
 ) -> Diff:
     """Return what changed from ``base`` to ``head``, two versions of a program.
 
-    Lines of the source are those of ``head``; those of ``base`` are known again where the edit
-    moved them.
+    Lines are those of ``head``; lines of ``base`` are recognized where the edit moved them.
 
     Args:
-        base: the version that there was: a completed program, as :meth:`Module.propagate` or that
-            of a lowered JAX function returns it, or a module, which is completed first.
-        head: the version that there is.
-        hardware: the chip that times and peak memory are for.
-        policy: the policy that makes the programs of one device.
-        expect: what is expected of ``head``, as :meth:`Result.check` takes it.
-        progress: called with the step and the fraction of the work that is done.
-        **options: other arguments of :func:`shardcore.cost`.
+        base: the old version: a propagated program, as :meth:`Module.propagate` or a lowered JAX
+            function's ``propagate`` returns it, or a module, which is propagated first.
+        head: the new version.
+        hardware: the chip for times and peak memory.
+        policy: the policy that makes the per-device programs.
+        expect: the expectations for ``head``, as :meth:`Result.check` takes them.
+        progress: called with the current step and the fraction done.
+        **options: other options of :func:`shardcore.cost`.
 
     Raises:
         ExpectationError: the expectations are malformed.
@@ -153,10 +153,10 @@ def diff(
 
 
 def _completed(program: Any) -> Result:
-    """The result that is compared."""
+    """The propagation result of ``program``."""
     if isinstance(program, Module):
         return program.propagate()
-    # That of a JAX function has it.
+    # A ``JaxResult`` contains one.
     result: Result = getattr(program, "result", program)
     expect_type(result, Result)
     return result
@@ -169,7 +169,7 @@ def _meshes(result: Result) -> str:
 def _apart(
     before: tuple[Diagnostic, ...], after: tuple[Diagnostic, ...], lines: Mapping[str, str]
 ) -> tuple[tuple[Diagnostic, ...], tuple[Diagnostic, ...]]:
-    """The warnings that only the second has, and those that only the first has."""
+    """The warnings that only ``after`` has, and those that only ``before`` has."""
     old = {_key(each, lines): each for each in before}
     new = {_key(each, {}): each for each in after}
     return (
@@ -179,7 +179,8 @@ def _apart(
 
 
 def _key(warning: Diagnostic, lines: Mapping[str, str]) -> tuple[str, str]:
-    """What a warning is known again by: names of values change with every op that is added."""
+    """A key that identifies a warning in both versions; names of values change with every added
+    op."""
     if warning.location is None:
         return warning.code, warning.value or warning.message
     line = without_column(warning.location)

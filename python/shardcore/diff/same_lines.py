@@ -1,7 +1,8 @@
-"""Which line of a program's source is which line of that of another version of it.
+"""Matches the source lines of two versions of a program.
 
-An edit moves the lines below it. Lines are known again by the ops that they made, in order, file by
-file; what stands between lines that are known, as many in both, is the same line, edited.
+An edit moves the lines below it. Lines are recognized by the ops that they produce, in order, file
+by file. If the same number of lines lies between two recognized lines in both versions, these are
+matched too, as edited lines.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def same_lines(base: Result, head: Result) -> dict[str, str]:
-    """Return for lines of ``base``, ``file:line``, those of ``head`` that they are now.
+    """Return, for lines ``file:line`` of ``base``, the corresponding lines of ``head``.
 
-    Lines that are not there any more are left out.
+    Lines that were removed are left out.
     """
     old, new = _files(base), _files(head)
     found: dict[str, str] = {}
@@ -32,7 +33,7 @@ def same_lines(base: Result, head: Result) -> dict[str, str]:
 
 
 def _files(result: Result) -> dict[str, dict[int, Counter[tuple[str, str]]]]:
-    """For each line of each file the ops that it made, with the types of their results."""
+    """For each line of each file, the ops that it produces, with their result types."""
     found: dict[str, dict[int, Counter[tuple[str, str]]]] = {}
     for value in result.values():
         line = line_of(value.location)
@@ -43,7 +44,7 @@ def _files(result: Result) -> dict[str, dict[int, Counter[tuple[str, str]]]]:
 
 
 def _same_files(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The files of both that end alike: two checkouts are in different folders."""
+    """The files of both versions with equal path ends: two checkouts are in different folders."""
     left = set(new)
     ends = sorted(
         ((_num_common_ends(file, name), file, name) for file in old for name in new),
@@ -69,7 +70,7 @@ def _num_common_ends(one: str, other: str) -> int:
 
 
 Key = tuple[int, tuple[Hashable, ...]]
-"""A line, and by what it is known again: what says most comes first."""
+"""A line, and the keys by which it is recognized, the most specific first."""
 
 
 def _keys(lines: Mapping[int, Counter[tuple[str, str]]]) -> list[Key]:
@@ -80,7 +81,7 @@ def _keys(lines: Mapping[int, Counter[tuple[str, str]]]) -> list[Key]:
 
 
 def _aligned(old: Sequence[Key], new: Sequence[Key], level: int = 0) -> Iterator[tuple[int, int]]:
-    """The lines of both that are the same."""
+    """Pairs of corresponding lines."""
     if not old or not new:
         return
     if level == len(old[0][1]):

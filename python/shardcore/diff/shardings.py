@@ -1,4 +1,4 @@
-"""What is sharded otherwise in another version of a program."""
+"""The changed shardings between two versions of a program."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PortChange:
-    """An argument or a result that is sharded otherwise, or is only in one of the programs."""
+    """An argument or a result whose sharding changed, or which only one program has."""
 
     name: str
     """Its path in the user's program, or its name."""
     before: str | None
-    """Its sharding without the mesh, as ``sdy`` text; ``None`` where it was not there."""
+    """The old sharding without its mesh, as ``sdy`` text; ``None`` if the port is new."""
     after: str | None
-    """Its sharding now; ``None`` where it is not there any more."""
+    """The new sharding; ``None`` if the port was removed."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -31,17 +31,17 @@ class PortChange:
 
 @dataclass(frozen=True)
 class LineShardings:
-    """Values that ops of one name made at a line of the source, and that are sharded otherwise."""
+    """Values with changed shardings, of ops with one name at one source line."""
 
     place: str
-    """The line, as it is now; without locations the name of the value."""
+    """The line in the new version; the name of the value if there are no locations."""
     op: str
     count: int
-    """The number of these values."""
+    """The number of values."""
     before: tuple[str, ...]
-    """The shardings that they had, without the mesh, each once."""
+    """The distinct old shardings, without the mesh."""
     after: tuple[str, ...]
-    """The shardings that they have."""
+    """The distinct new shardings."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -49,7 +49,7 @@ class LineShardings:
 
 
 def port_changes(base: Result, head: Result) -> Iterator[PortChange]:
-    """Yield the arguments and results of both that are not sharded alike."""
+    """Yield the arguments and results whose shardings differ."""
     pairs = ((base.arguments(), head.arguments()), (base.results(), head.results()))
     for before, after in pairs:
         old, new = _ports(before), _ports(after)
@@ -63,22 +63,22 @@ def _ports(ports: Sequence[Port]) -> dict[str, str]:
 
 
 def _text(sharding: TensorSharding | None) -> str:
-    """The sharding without its mesh; that of a value that every device holds whole is one word."""
+    """The sharding without its mesh; one word for a replicated value."""
     if sharding is None or sharding.is_fully_replicated:
         return REPLICATED
     return sharding_text(str(sharding.closed()))
 
 
 def line_shardings(base: Result, head: Result, lines: Mapping[str, str]) -> list[LineShardings]:
-    """Return what ops made that is not sharded alike, by line; most values come first.
+    """Return the values with changed shardings, by line; lines with most values come first.
 
-    ``lines`` are those of :func:`shardcore.diff.same_lines.same_lines`.
+    ``lines`` comes from :func:`shardcore.diff.same_lines.same_lines`.
     """
     old, new = _values(base.values(), lines), _values(head.values(), {})
     found: dict[tuple[str, str], list[tuple[Counter[str], Counter[str]]]] = {}
     for key, after in new.items():
         before = old.get(key, Counter())
-        # A line that made other values than now is another line.
+        # A line that produces other values than before counts as another line.
         if before.total() == after.total() and before != after:
             found.setdefault(key[:2], []).append((before - after, after - before))
     rows = [
@@ -97,7 +97,7 @@ def line_shardings(base: Result, head: Result, lines: Mapping[str, str]) -> list
 def _values(
     values: Iterable[Value], lines: Mapping[str, str]
 ) -> dict[tuple[str, str, str], Counter[str]]:
-    """How often ops made values of each sharding: by line, op and type."""
+    """By line, op and type: how many values have each sharding."""
     found: dict[tuple[str, str, str], Counter[str]] = {}
     for value in values:
         if value.op is None or value.shape is None or is_inserted(value.name):

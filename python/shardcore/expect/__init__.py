@@ -48,14 +48,14 @@ _POSITION = re.compile(r" \(at line (\d+), column (\d+)\)\Z")
 def check(
     result: Result, expect: str | PathLike[str] | Mapping[str, Any], update: bool = False
 ) -> Check:
-    """Compare ``result`` with ``expect``, a TOML file or a mapping of the same form, or one of
-    MaxText's golden files of shardings (see :mod:`shardcore.expect.golden`).
+    """Compare ``result`` with ``expect``: a TOML file, a mapping of the same form, or a golden file
+    of MaxText (see :mod:`shardcore.expect.golden`).
 
-    With ``update`` the actual values are written to the file where expectations do not hold; see
-    :mod:`shardcore.expect.update`. A file that does not exist is then created.
+    With ``update``, actual values are written to the file where expectations fail; see
+    :mod:`shardcore.expect.update`. A missing file is created.
 
     Raises:
-        ExpectationError: the expectations are malformed; ``.diagnostics`` has all mistakes.
+        ExpectationError: the expectations are malformed; ``.diagnostics`` lists all mistakes.
         OSError: the file cannot be read or written.
         TypeError: ``result`` is no :class:`shardcore.Result`.
     """
@@ -78,10 +78,10 @@ def check(
 
 
 def _update(result: Result, filename: str) -> Check:
-    """Update the file, and compare with it again."""
+    """Update the file, and compare again."""
     from shardcore.expect.update import new_text, updated
 
-    # A device or a FIFO has no text to keep.
+    # A device or a FIFO has no text to update.
     has_text = os.path.exists(filename) and files.is_regular(filename)
     data, found = _load(files.read(filename, files.MAX_TABLE_BYTES) if has_text else b"", filename)
     comparison = _comparison(result, data, filename, found)
@@ -100,7 +100,7 @@ def _update(result: Result, filename: str) -> Check:
 def _comparison(
     result: Result, data: Mapping[str, Any], filename: str, found: Places | None
 ) -> Comparison:
-    # Needs the calculus, which is not imported with the package.
+    # Needs the calculus, which the package does not import.
     from shardcore.expect.compare import Comparison
     from shardcore.expect.schema import expectations
 
@@ -121,10 +121,11 @@ def _answer(comparison: Comparison, filename: str, found: Places | None) -> Chec
 
 
 def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
-    """The expectations of a file, and their places in it.
+    """The expectations in a file, and their positions.
 
     Raises:
-        ExpectationError: it is not TOML (``expectation-syntax``), or as for :func:`golden.read`.
+        ExpectationError: the file is not TOML (``expectation-syntax``), or as for
+            :func:`golden.read`.
     """
     try:
         text = data.decode()
@@ -138,13 +139,13 @@ def _load(data: bytes, filename: str) -> tuple[dict[str, Any], Places]:
         raise ExpectationError(
             Diagnostic("expectation-syntax", message, "save it as UTF-8")
         ) from None
-    # Not only TOMLDecodeError: numbers may have too many digits, and arrays be nested too deeply.
+    # Not only TOMLDecodeError: numbers may have too many digits, arrays too many levels.
     except (ValueError, RecursionError) as error:
         raise ExpectationError(_syntax(str(error), text, filename)) from None
 
 
 def _syntax(message: str, text: str, filename: str) -> Diagnostic:
-    """The mistake that the TOML parser found, at its place."""
+    """The error of the TOML parser, with its position."""
     lines = text.split("\n")
     position = _POSITION.search(message)
     line, column = (int(part) for part in position.groups()) if position else (len(lines), 1)

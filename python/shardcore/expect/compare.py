@@ -37,7 +37,7 @@ class Comparison:
         return self.result.cost(self.expected.hardware, self.expected.policy)
 
     def failures(self) -> list[Failure]:
-        """Every expectation that does not hold, in the order of the sections."""
+        """Every failed expectation, in the order of the sections."""
         limits = (self.memory, self.replicated, self.divisible, self.diagnostics)
         named = (self.meshes, self.shardings, self.shapes, self.constraints)
         parts = (*named, self.collectives, *limits)
@@ -62,7 +62,7 @@ class Comparison:
         )
 
     def shardings(self) -> Iterator[Failure]:
-        """Values with other shardings than expected, and names that no value has."""
+        """Values with other shardings than expected, and names without a value."""
         for name, expected in self.expected.shardings.items():
             found = self.subjects.find(name)
             actual: list[str] = []
@@ -91,7 +91,7 @@ class Comparison:
             yield Failure(("mesh",), _axes(expected), (_axes(actual),))
 
     def shapes(self) -> Iterator[Failure]:
-        """Values of other shapes than expected, and names that no value has."""
+        """Values with other shapes than expected, and names without a value."""
         for name, shape in self.expected.shapes.items():
             found = self.subjects.find(name)
             if isinstance(found, str):
@@ -106,7 +106,7 @@ class Comparison:
                 yield Failure(("shapes", name), _shape(shape), shortened(wrong))
 
     def constraints(self) -> Iterator[Failure]:
-        """Constraints of values of a type that no value of the type has."""
+        """Expected constraints of a type that no value of that type has."""
         for name, listed in self.expected.constraints.items():
             found = self.subjects.constrained(name)
             for expected in listed:
@@ -195,7 +195,7 @@ class Comparison:
         return sorted(found, key=lambda value: -(value.bytes or 0))
 
     def divisible(self) -> Iterator[Failure]:
-        """Dims that the devices do not divide, so that some hold padding."""
+        """Dims that the devices do not divide evenly, so that they are padded."""
         if not self.expected.divisible:
             return
         lines: list[str] = []
@@ -215,7 +215,7 @@ class Comparison:
             yield _failure(("divisible", "all"), "every dim divides", lines, places)
 
     def diagnostics(self) -> Iterator[Failure]:
-        """Diagnostics that are forbidden."""
+        """Forbidden diagnostics."""
         expected = self.expected
         if not expected.diagnostics:
             return
@@ -234,7 +234,8 @@ class Comparison:
         return [*self.result.results(), *self.result.values()]
 
     def _is_replicated(self, value: Value) -> bool:
-        """Whether ``value`` is replicated along all axes that are not manual around it."""
+        """Whether ``value`` is replicated along all axes that are not manual where it is
+        defined."""
         sharding = value.sharding
         mesh = self.mesh if sharding is None else sharding.mesh
         if mesh is None:
@@ -250,7 +251,7 @@ class Comparison:
         names = names_of(subject)
         if any(name in names for name in allow):
             return True
-        # A value that is an argument may also be allowed by its name in the user's program.
+        # A value that is an argument may also be listed by its name in the user's program.
         places = (name for name in allow if name not in names and ":" in name)
         return any(subject in self._found(place) for place in places)
 
@@ -262,7 +263,7 @@ class Comparison:
         return [row for row in self.cost.collectives if _is_on(row, axis)]
 
     def _unknown_axis(self, axis: str | None) -> str:
-        """The message that no mesh has ``axis``; empty if one has."""
+        """The message that no mesh has ``axis``; empty if a mesh has it."""
         if axis is None or axis in self._axes:
             return ""
         return f'no mesh has an axis "{axis}": {choices(axis, dict.fromkeys(self._axes))}'
@@ -271,7 +272,8 @@ class Comparison:
     def _above(
         key: str, axis: str, limit: str, total: str, unknown: str, rows: list[CollectiveCost]
     ) -> Failure:
-        """More collectives along ``axis``, which may be ``unknown``, than the limit."""
+        """The failure that ``axis``, which may be ``unknown``, has more collectives than
+        allowed."""
         largest = sorted(rows, key=lambda row: -row.total_wire_bytes)
         lines = [unknown] if unknown else [f"{total}; the largest:", *map(_collective, largest)]
         return _failure(("collectives", key, axis), f"at most {limit}", lines, map(_cause, largest))
@@ -280,13 +282,13 @@ class Comparison:
 def _failure(
     path: Path, expected: str, actual: Sequence[str], places: Iterable[str | None]
 ) -> Failure:
-    """A failure at the first of ``places`` that is known."""
+    """A failure at the first known location in ``places``."""
     location = next((place for place in places if place), None)
     return Failure(path, expected, shortened(actual), location=location)
 
 
 def _cause(row: CollectiveCost) -> str | None:
-    """Where the op comes from that required a collective."""
+    """The location of the op that needs a collective."""
     return row.cause_location or row.location
 
 
@@ -295,7 +297,7 @@ def _matches(row: CollectiveCost, forbidden: Forbidden) -> bool:
 
 
 def _is_on(row: CollectiveCost, axis: str) -> bool:
-    """Whether devices along ``axis``, or a part of it, take part in the collective."""
+    """Whether the collective communicates along ``axis``, or a part of it."""
     return any(ref.name == axis for ref in row.axis_refs)
 
 

@@ -1,6 +1,6 @@
-"""MaxText's golden files of shardings as expectations.
+"""Reads MaxText's golden files of shardings as expectations.
 
-MaxText keeps for each configuration three JSON files of the state and the activations of a step:
+For each configuration MaxText keeps three JSON files about the state and activations of a step:
 
 ==========================  ====================================================================
 ``named_shardings.json``    for each leaf of the state its mesh, ``PartitionSpec`` and shape
@@ -10,8 +10,8 @@ MaxText keeps for each configuration three JSON files of the state and the activ
                             constrained to
 ==========================  ====================================================================
 
-Leaves are called as JAX writes the steps of a path, ``.params/['params']/['decoder']``, from the
-state on: they are looked up under whatever the state is called. Axes of size 1 are left out.
+Leaves are named by the steps of their paths as JAX writes them, ``.params/['params']/['decoder']``,
+starting at the state: the name of the state itself does not matter. Axes of size 1 are left out.
 
 Source: ``tests/utils/sharding_dump.py`` and ``maxtext/utils/sharding.py`` of MaxText.
 """
@@ -36,15 +36,15 @@ _HINT = "MaxText writes named_shardings.json, logical_shardings.json and input_s
 
 
 def is_golden(filename: str) -> bool:
-    """Whether the file is one of JSON."""
+    """Whether the file is a JSON file, by its name."""
     return filename.lower().endswith(".json")
 
 
 def read(text: str, filename: str) -> tuple[dict[str, Any], Places]:
-    """Return the expectations of a golden file, in the form that TOML has them, and their places.
+    """Return the expectations in a golden file, in the form of the TOML file, and their positions.
 
     Raises:
-        ExpectationError: it is not JSON (``expectation-syntax``), or is no golden file
+        ExpectationError: the file is not JSON (``expectation-syntax``), or no golden file
             (``invalid-expectation``).
     """
     try:
@@ -56,7 +56,7 @@ def read(text: str, filename: str) -> tuple[dict[str, Any], Places]:
         raise ExpectationError(
             Diagnostic("expectation-syntax", message, None, filename, place)
         ) from None
-    # Numbers may have too many digits, and lists be nested too deeply.
+    # Numbers may have too many digits, and lists too many levels.
     except (ValueError, RecursionError) as error:
         message = f"it is not JSON: {error}"
         raise ExpectationError(Diagnostic("expectation-syntax", message, None, filename)) from None
@@ -83,7 +83,7 @@ class _Golden:
         return self.found, self.places
 
     def put(self, section: str, key: str, name: str, value: object) -> None:
-        """Expect ``value`` of ``key``, which the file has as ``name``."""
+        """Expect ``value`` for ``key``, which is called ``name`` in the file."""
         self.found.setdefault(section, {})[key] = value
         self.place((section, key), name)
 
@@ -94,7 +94,7 @@ class _Golden:
             self.places.keys[path] = self.places.values[path] = (start, start + len(quoted))
 
     def leaf(self, name: str, leaf: object) -> None:
-        """The sharding of a leaf of the state."""
+        """Add the sharding of a leaf of the state."""
         self.place((name,), name)
         spec = leaf.get("partition_spec") if isinstance(leaf, dict) else None
         if not isinstance(leaf, dict) or not _is_spec(spec):
@@ -113,7 +113,7 @@ class _Golden:
             self.put("shapes", key, name, leaf["shape"])
 
     def activations(self, rows: object) -> None:
-        """The constraints of activations, of which several may have one name."""
+        """Add the constraints of activations; several may have one name."""
         for row in rows if isinstance(rows, list) else [rows]:
             for name, found in (row if isinstance(row, dict) else {str(row): None}).items():
                 spec = found.get("PartitionSpec") if isinstance(found, dict) else None
@@ -127,7 +127,7 @@ class _Golden:
 
 
 def _is_spec(value: object) -> TypeGuard[list[Any]]:
-    """Whether it is a list whose entries are names of axes, lists of such, or null."""
+    """Whether it is a list of axis names, lists of axis names, or null."""
     return isinstance(value, list) and all(
         entry is None
         or isinstance(entry, str)
@@ -137,7 +137,7 @@ def _is_spec(value: object) -> TypeGuard[list[Any]]:
 
 
 def _spec(entries: list[Any], sizes: Mapping[str, Any]) -> str:
-    """A ``PartitionSpec`` as text, without the axes of size 1."""
+    """A ``PartitionSpec`` as text, without axes of size 1."""
     kept = []
     for entry in entries:
         names = [] if entry is None else entry if isinstance(entry, list) else [entry]

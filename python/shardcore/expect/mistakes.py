@@ -1,4 +1,4 @@
-"""Mistakes in expectations: all of them at once, each with its place in the file."""
+"""Mistakes in expectations: all of them are reported at once, each with its position."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from shardcore.errors import Diagnostic, ExpectationError, place_of
 from shardcore.expect.toml_places import Path, Places
 
 CODES = ("expectation-syntax", "invalid-expectation", "unknown-expectation")
-"""Every code that a mistake in expectations may have."""
+"""Every error code of expectations."""
 
 
 class Mistakes:
@@ -30,18 +30,18 @@ class Mistakes:
         self.found.append(Diagnostic(code, message, hint, self.filename if where else None, where))
 
     def unknown(self, path: Path, message: str, hint: str | None) -> None:
-        """Add a mistake about a key that is not known."""
+        """Add a mistake about an unknown key."""
         self.add("unknown-expectation", path, message, hint, key=True)
 
     def invalid(self, path: Path, message: str, hint: str | None) -> None:
-        """Add a mistake about a value that its key cannot have."""
+        """Add a mistake about a value that is not valid for its key."""
         self.add("invalid-expectation", path, message, hint, key=False)
 
     def check(self) -> None:
         """Raise if there are mistakes.
 
         Raises:
-            ExpectationError: there are.
+            ExpectationError: there are mistakes.
         """
         if self.found:
             first = [d for d in self.found if d.place is None]

@@ -12,17 +12,17 @@ from shardcore.expect.toml_places import Path
 
 @dataclass(frozen=True)
 class Failure:
-    """An expectation that does not hold."""
+    """A failed expectation."""
 
     path: Path
     """The key of the expectation."""
     expected: str
     actual: tuple[str, ...]
-    """The actual value: a line for each tensor that differs."""
+    """The actual values: one line for each tensor that differs."""
     line: int | None = None
-    """The line of the file."""
+    """Its line in the file."""
     location: str | None = None
-    """Where the first value or collective that breaks it comes from in the user's program."""
+    """The location, in the user's program, of the first value or collective that breaks it."""
 
     def __str__(self) -> str:
         where = "" if self.line is None else f" (line {self.line})"
@@ -32,13 +32,13 @@ class Failure:
 
 @dataclass(frozen=True)
 class Check:
-    """The outcome of a check: true if all expectations hold; ``str()`` is the difference."""
+    """The outcome of a check: true if all expectations hold; ``str()`` shows the differences."""
 
     failures: tuple[Failure, ...]
     num_expectations: int
     filename: str
     updated: tuple[str, ...] = ()
-    """What was written to the file, by key."""
+    """The keys that were updated in the file, with the new values."""
 
     @property
     def ok(self) -> bool:
@@ -71,7 +71,7 @@ class Check:
         """Raise unless all expectations hold.
 
         Raises:
-            AssertionError: an expectation does not hold; the message is the difference.
+            AssertionError: an expectation fails; the message shows the differences.
         """
         if not self.ok:
             raise AssertionError(str(self))
@@ -82,7 +82,7 @@ def _number(count: int, what: str) -> str:
 
 
 def shortened(lines: Sequence[str], limit: int = 5) -> tuple[str, ...]:
-    """The first ``limit`` of ``lines``, and a line with the number of the others."""
+    """The first ``limit`` of ``lines``, and a line with the number of the rest."""
     if len(lines) <= limit:
         return tuple(lines)
     return (*lines[:limit], f"... and {len(lines) - limit} more")

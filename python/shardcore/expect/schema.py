@@ -96,7 +96,7 @@ class Expectations:
 
 
 def expectations(data: Mapping[str, Any], mistakes: Mistakes) -> Expectations:
-    """Return the expectations in ``data``; malformed ones are added to ``mistakes``."""
+    """Return the expectations in ``data``; mistakes are added to ``mistakes``."""
     reader = _Reader(mistakes)
     reader.table((), data, reader.sections())
     return reader.found
@@ -161,7 +161,7 @@ class _Reader:
     def table(
         self, path: Path, value: Any, known: Mapping[str, Callable[[Path, Any], None]]
     ) -> None:
-        """Read a table whose keys are ``known``."""
+        """Read a table with the keys ``known``."""
         if not isinstance(value, Mapping):
             self.mistakes.invalid(
                 path, f"{shown(value)} is no table", f"write [{path[-1]}] above keys"
@@ -189,7 +189,7 @@ class _Reader:
     def rows(
         self, found: dict[str, _T], read: Callable[[Path, Any], _T | None], hint: str | None = None
     ) -> Callable[[Path, Any], None]:
-        """What reads a table of names that are not known before."""
+        """A function that reads a table with arbitrary keys."""
 
         def put(path: Path, value: Any) -> None:
             if not isinstance(value, Mapping):
@@ -259,7 +259,7 @@ class _Reader:
             return None
 
     def items(self, path: Path, value: Any) -> list[tuple[int, str]]:
-        """The texts of an array, with their numbers."""
+        """The strings in an array, with their indices."""
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             self.mistakes.invalid(
                 path, f"{shown(value)} is no array", f'write {path[-1]} = ["..."]'

@@ -1,12 +1,11 @@
-"""Shardings as expectations write them, and whether a value has them.
+"""Shardings as written in expectations, and whether a value has them.
 
-They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX,
-``P("data", None)``. An open dim allows further axes: ``{?}`` any axes, ``{"data", ?}`` any after
-``data``. A spec that is shorter than the value's rank has no axes in the remaining dims. GSPMD's
-notation is taken too, ``{devices=[2,1,4]<=[8] last_tile_dim_replicate}``, alone or as JAX prints
-it, ``GSPMDSharding({replicated})``, and so is the text of a whole sharding,
-``<@mesh, [{"data"}]>``, whose mesh is not compared. In Python ``PartitionSpec``s and shardings
-are taken, too.
+They are written as in ``sdy``, without the mesh, ``[{"data"}, {}]``, or as in JAX, ``P("data",
+None)``. An open dim allows further axes: ``{?}`` any axes, ``{"data", ?}`` any after ``data``. In a
+spec that is shorter than the value's rank, the remaining dims have no axes. GSPMD's notation is
+accepted too, ``{devices=[2,1,4]<=[8] last_tile_dim_replicate}``, alone or as JAX prints it,
+``GSPMDSharding({replicated})``; and also the text of a whole sharding, ``<@mesh, [{"data"}]>``,
+whose mesh is not compared. In Python, ``PartitionSpec``s and shardings are accepted as well.
 """
 
 from __future__ import annotations
@@ -33,18 +32,19 @@ class ExpectedSharding:
     dims: tuple[DimSharding, ...]
     unreduced: tuple[AxisRef, ...]
     is_spec: bool
-    """Whether it is written as in JAX."""
+    """Whether it is written as a ``PartitionSpec``."""
     hlo: HloSharding | None = None
-    """The sharding where it is in GSPMD's notation; it has no ``dims`` then."""
+    """The sharding, if it is in GSPMD's notation; ``dims`` is then empty."""
     reduction_op: Literal["sum", "max", "min"] = "sum"
-    """How values are reduced over ``unreduced``."""
+    """The reduction of values over ``unreduced``."""
 
     def holds(
         self, sharding: TensorSharding | None, shape: tuple[int | None, ...], mesh: Mesh | None
     ) -> bool | str:
-        """Whether a value of ``shape`` has it; a text says why no such value can.
+        """Whether a value of ``shape`` has this sharding; a text says why no such value can have
+        it.
 
-        A value without a sharding is replicated on all devices of ``mesh``.
+        A value without a sharding counts as replicated on all devices of ``mesh``.
         """
         device = device_alone(sharding)
         if device is not None:
@@ -103,12 +103,13 @@ class ExpectedSharding:
         return wanted.is_equivalent(actual, sizes if len(sizes) == len(shape) else None)
 
     def _unreduced(self, mesh: Mesh) -> list[AxisRef]:
-        """The unreduced axes in mesh order, as shardings have them; unknown ones come last."""
+        """The unreduced axes in mesh order, as in shardings; unknown ones come last."""
         places = {name: place for place, name in enumerate(mesh.axis_names)}
         return sorted(self.unreduced, key=lambda axis: places.get(axis.name, len(places)))
 
     def rewritten(self, sharding: TensorSharding | None, rank: int) -> str:
-        """``sharding`` in the notation of this one, or as in ``sdy`` if that cannot express it."""
+        """``sharding`` in the notation of this one, or as in ``sdy`` if that notation cannot say
+        it."""
         if self.hlo is not None and sharding is not None:
             return str(sharding.to_hlo())
         if self.is_spec:
@@ -119,9 +120,10 @@ class ExpectedSharding:
 
 
 def parse_sharding(text: object) -> ExpectedSharding | tuple[str, str]:
-    """Parse ``text``, or take a sharding, a ``PartitionSpec`` or what has one as ``spec``.
+    """Parse ``text``; a sharding, a ``PartitionSpec``, or an object with a ``spec`` is accepted
+    too.
 
-    Returns a message and a hint if it is none.
+    Returns a message and a hint if it is none of these.
     """
     try:
         if not isinstance(text, str):
@@ -170,8 +172,8 @@ def _of_sharding(sharding: TensorSharding, text: str) -> ExpectedSharding:
 
 
 def device_alone(sharding: TensorSharding | None) -> int | None:
-    """The device of a maximal sharding; ``None`` for others, the only ones that expectations can
-    state.
+    """The device of a maximal sharding; ``None`` for all other shardings, which alone expectations
+    can state.
     """
     if sharding is None or sharding.mesh is None or not sharding.mesh.is_maximal:
         return None
@@ -179,7 +181,7 @@ def device_alone(sharding: TensorSharding | None) -> int | None:
 
 
 def dims_text(sharding: TensorSharding | None, rank: int) -> str:
-    """``sharding`` as in ``sdy``, without its mesh; all dims without axes if there is none."""
+    """``sharding`` as in ``sdy``, without its mesh; if there is none, all dims without axes."""
     if sharding is None:
         return f"[{', '.join(['{}'] * rank)}]"
     closed = TensorSharding(
@@ -193,7 +195,7 @@ def dims_text(sharding: TensorSharding | None, rank: int) -> str:
 
 
 def spec_text(sharding: TensorSharding | None) -> str | None:
-    """``sharding`` as a ``PartitionSpec``; ``None`` if none can express it."""
+    """``sharding`` as a ``PartitionSpec``; ``None`` if no spec can say it."""
     if sharding is None:
         return "P()"
     axes = [axis for dim in sharding.dims for axis in dim.axes]

@@ -1,11 +1,11 @@
 """Finds the values that a name in the expectations denotes.
 
-In this order: the name of an argument or a result in the user's program, ``params['w']`` or
-``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a pattern of the former,
-``params['layers'][*]['w']`` (see :mod:`shardcore.session.paths`); a value of the entry function,
-``%12``; a value of another, ``@f %12``; the values of ops whose location is the name,
-``loc("name")``; the values of a source line, ``model.py:42``; a path that is written otherwise,
-``params["w"]`` or ``params/w``.
+The possibilities are tried in this order: the name of an argument or result in the user's program,
+``params['w']`` or ``result['loss']``; its name in the module, ``%arg0`` or ``result 0``; a pattern
+of names in the user's program, ``params['layers'][*]['w']`` (see :mod:`shardcore.session.paths`); a
+value of the entry function, ``%12``; a value of another function, ``@f %12``; the values of ops
+with this location, ``loc("name")``; the values of a source line, ``model.py:42``; another spelling
+of a path, ``params["w"]`` or ``params/w``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _PLACE = re.compile(r".+:\d+\Z")
 _TYPE = re.compile(
     r"(?:(?P<file>[^/:]+)(?:/[^:]*)?:\s*)?(?P<dtype>\w+)\[(?P<sizes>[\d,\s]*)\]\s*\Z"
 )
-"""A type as JAX writes it, perhaps with the file that makes values of it, and their name."""
+"""A type as JAX writes it, optionally after the file that computes the value, and the value's
+name."""
 _MAX_CLOSE = 3
 
 
@@ -39,7 +40,7 @@ class Subjects:
         self._ports: dict[str, Port] = {}
         self._found: dict[str, list[Subject] | str] = {}
         ports = [*result.arguments(), *result.results()]
-        # A name of several denotes the first of them; the user's names have precedence.
+        # If several share a name, it denotes the first; the user's names have precedence.
         for port in ports:
             self._ports.setdefault(port.label or port.name, port)
         for port in ports:
@@ -81,9 +82,9 @@ class Subjects:
         return self._close(name)
 
     def constrained(self, name: str) -> list[Value] | str:
-        """What the constraints make that are on tensors of the type that ``name`` ends with,
-        ``attentions/query: bfloat16[8,128]``, of those in a file with the name before the slash,
-        if the program has files; a hint if there are none.
+        """The constrained values of the type at the end of ``name``, ``attentions/query:
+        bfloat16[8,128]``; if the program has files, only those in a file with the name before the
+        slash; a hint if there are none.
         """
         asked = _TYPE.match(name)
         if asked is None:
@@ -103,7 +104,7 @@ class Subjects:
 
     @cached_property
     def _constraints(self) -> list[Value]:
-        """The results of the constraints of the program that was given."""
+        """The results of the constraints in the original program."""
         ops = self._result._given().ops()
         return [op.results[0] for op in ops if op.name == "sdy.sharding_constraint" and op.results]
 
@@ -114,7 +115,7 @@ class Subjects:
         return [port for port in ports if port.label and compiled.matches(steps(port.label))]
 
     def _close(self, name: str) -> str:
-        """The hint with names like ``name``, or with some of all."""
+        """A hint with names similar to ``name``, or with some of all names."""
         close = close_names(name, self._ports, _MAX_CLOSE)
         names = close or list(self._ports)[:_MAX_CLOSE]
         listed = ", ".join(f'"{known}"' for known in names)
@@ -132,7 +133,7 @@ def _is_dtype(actual: str | None, asked: str) -> bool:
 
 
 def _is_in(value: Value, file: str) -> bool:
-    """Whether a file called ``file`` is in the call stack that made ``value``, if it has one."""
+    """Whether the call stack of ``value``, if it has one, contains a file called ``file``."""
     files = [line[0] for place in value.traceback if (line := line_of(place)) is not None]
     return not files or any(PurePath(name).stem == file for name in files)
 

@@ -1,8 +1,7 @@
-"""Finds the places of keys and values in a TOML text, which Python's TOML parser does not give.
+"""Finds the positions of keys and values in a TOML text, which Python's TOML parser does not give.
 
-The text was parsed by ``tomllib`` before, so it is known to be TOML; this only finds the places.
-A path is the keys to a value, and the number of an item in an array:
-``("collectives", "forbid", 1)``.
+The text has been parsed by ``tomllib`` before, so it is valid TOML. A path consists of the keys
+that lead to a value, and indices into arrays: ``("collectives", "forbid", 1)``.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ class Places:
     keys: dict[Path, Span] = field(default_factory=dict)
     """The last part of the key that leads to each value or table."""
     values: dict[Path, Span] = field(default_factory=dict)
-    """Each value: a string with its quotes, an array with its brackets."""
+    """The span of each value: a string with its quotes, an array with its brackets."""
 
     def best(self, path: Path) -> Span | None:
-        """The place of the value at ``path``, else of its key, else of the table it is in."""
+        """The span of the value at ``path``, else of its key, else of the enclosing table."""
         while path:
             if path in self.values:
                 return self.values[path]
@@ -46,7 +45,7 @@ class Places:
 
 
 def places(text: str) -> Places:
-    """Return where the keys and values of ``text`` are, which is TOML."""
+    """Return the positions of the keys and values of ``text``, which is valid TOML."""
     scanner = _Scanner(text)
     scanner.document()
     return scanner.found
@@ -58,7 +57,7 @@ class _Scanner:
         self.at = 0
         self.found = Places(text)
         self.numbers: dict[Path, int] = {}
-        """The number of the last item of each array of tables."""
+        """The index of the last item of each array of tables."""
 
     def document(self) -> None:
         table: Path = ()
@@ -87,7 +86,7 @@ class _Scanner:
         return match.group()
 
     def key(self, path: Path) -> Path:
-        """Reads ``a."b".c`` and records the place of each part."""
+        """Read ``a."b".c`` and record the position of each part."""
         while True:
             self.skip(_SPACE)
             start = self.at
@@ -122,7 +121,7 @@ class _Scanner:
         self.found.values[path] = (start, self.at)
 
     def items(self, path: Path, end: str, *, in_table: bool) -> None:
-        """Reads an array or an inline table up to its ``end``."""
+        """Read an array or an inline table up to its ``end``."""
         self.at += 1
         number = 0
         while True:

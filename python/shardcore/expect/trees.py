@@ -1,5 +1,5 @@
-"""Expectations of trees that are alike, such as parameters, their moments, and the results: one row
-with ``**`` in the place of what the paths begin with.
+"""Merges the expectations of similar trees, such as parameters, their moments, and the results,
+into one row with ``**`` in place of the paths' beginnings.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ class _Row:
     sharding: str
     path: Path
     members: frozenset[int]
-    """What it stands for, as places in the list of all paths."""
+    """The paths that it stands for, as indices into the list of all paths."""
 
 
 def joined(rows: Sequence[tuple[str, str]], labels: Iterable[str]) -> list[tuple[str, str]]:
-    """Join those of ``rows``, names or patterns with shardings, that end alike and have the same
-    sharding, if no other of ``labels``, which are all paths, ends so. The longest ends come first.
+    """Merge ``rows`` of names or patterns whose ends and shardings are equal, if no other path in
+    ``labels`` (all paths) has that end. The longest ends come first.
     """
     known = _Known(labels)
     current = dict(enumerate(_Row(name, text, *known.of(name)) for name, text in rows))
@@ -45,7 +45,7 @@ def joined(rows: Sequence[tuple[str, str]], labels: Iterable[str]) -> list[tuple
 
 
 class _Known:
-    """All paths."""
+    """All paths, with an index."""
 
     def __init__(self, labels: Iterable[str]) -> None:
         self._paths = list(map(steps, labels))
@@ -55,13 +55,13 @@ class _Known:
                 self._by_last.setdefault(path[-1], []).append(place)
 
     def of(self, name: str) -> tuple[Path, frozenset[int]]:
-        """The path ``name``, and the places of those that it is, or that match it."""
+        """The steps of the path ``name``, and the indices of the paths that equal or match it."""
         path = steps(name)
         same = (place for place in self.ending(path) if len(self._paths[place]) == len(path))
         return path, frozenset(same)
 
     def ending(self, end: Path) -> frozenset[int]:
-        """The places of the paths that end with steps like ``end``."""
+        """The indices of the paths that end with steps matching ``end``."""
         if not end:
             return frozenset()
         last = end[-1]

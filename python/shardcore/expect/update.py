@@ -1,10 +1,11 @@
 """Updates a file of expectations to the actual values of a result.
 
-Only shardings and limits that do not hold are replaced. ``forbid`` and ``divisible`` do not change:
-the user has to remove them. Comments, order, other values and the notation of a value are kept. A
-pattern whose arguments have no longer one sharding becomes a row for each sharding: by a pattern
-that matches just those that have it, else by their names. A file without expectations gets all that
-can be stated, those of repeated layers, and of trees that are alike, by patterns.
+Only shardings and limits that fail are replaced. ``forbid`` and ``divisible`` do not change: the
+user has to remove them. Comments, order, other values and the notation of a value are kept. If the
+arguments that match a pattern no longer have one sharding, the pattern is replaced by one row for
+each sharding: with a pattern that matches exactly those arguments, else with their names. A file
+without expectations gets everything that can be stated, with patterns for repeated layers and
+similar trees.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from shardcore.labels import folded
 from shardcore.units import format_bytes, parse_bytes
 
 _MIN_REPLICATED = 1 << 20
-"""New files allow values of a megabyte to be replicated, whatever the program has."""
+"""New files allow values up to a megabyte to be replicated, whatever the program has."""
 
 
 _MANY = 12
-"""In new files with more rows than this, those of trees that are alike are joined."""
+"""If a new file would have more rows than this, those of similar trees are merged."""
 
 
 def updated(
@@ -95,8 +96,8 @@ def _sharding_literal(comparison: Comparison, name: str) -> str | None:
 
 
 def _split(comparison: Comparison, path: Path, places: Places) -> tuple[int, int, str] | None:
-    """The span of the row of a pattern, and rows for each sharding that its arguments and results
-    have; ``None`` if it has no row of its own, or some of them have no text.
+    """The span of a pattern's row, and a row for each sharding that its arguments and results have;
+    ``None`` if it has no row of its own, or if one of the shardings cannot be written.
     """
     name = str(path[-1])
     found = comparison.subjects.find(name)
@@ -133,12 +134,12 @@ def toml_text(text: str) -> str:
     """``text`` in quotes."""
     if "'" not in text and text.isprintable():
         return f"'{text}'"
-    # JSON escapes strings as TOML does, except characters above U+FFFF and DEL.
+    # JSON escapes strings like TOML, except characters above U+FFFF and DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def new_text(comparison: Comparison) -> str:
-    """The text of a new file with all expectations that can be stated of a result."""
+    """The text of a new file with all expectations that can be stated for a result."""
     cost = comparison.cost
     lines = ["[shardings]"]
     for name, text in _shardings(comparison):
@@ -178,8 +179,8 @@ def _shardings(comparison: Comparison) -> list[tuple[str, str]]:
 def _joined(
     comparison: Comparison, rows: Sequence[tuple[str, str]], taken: set[str]
 ) -> list[tuple[str, str]]:
-    """``rows`` of names and shardings, with a pattern that is not ``taken`` for those of several
-    layers that have the same one, where no other argument or result matches it.
+    """``rows`` of names and shardings, with repeated layers of equal sharding merged into a pattern
+    that is not ``taken`` and matches no other argument or result.
     """
     found = []
     for pattern, alike in folded((name, text, (name, text)) for name, text in rows):
@@ -196,7 +197,7 @@ def _quoted(name: str) -> str:
 
 
 def _name(port: Port, taken: set[str]) -> str:
-    """The name of ``port`` in a new file: that of the user's program, if it is unique."""
+    """The name of ``port`` in a new file: its name in the user's program, if that is unique."""
     return port.label if port.label and port.label not in taken else port.name
 
 

@@ -1,4 +1,4 @@
-"""From a compiled program back to the lines and annotations that its collectives come from.
+"""Explains the collectives of a compiled program by source lines and annotations.
 
 =======================  ========================================================================
 :mod:`~.hlo_text`        reads the text of a compiled module
@@ -48,24 +48,24 @@ def explain(
 
     Args:
         compiled: what ``jax.jit(f).lower(...).compile()`` returns; the text of a compiled module,
-            as of ``compiled.as_text()``; its bytes, or those of an ``HloProto``; or the path of a
-            file with one of these, gzipped or not, or of a folder that XLA dumped to.
+            as from ``compiled.as_text()``; its bytes, or those of an ``HloProto``; the path of a
+            file with one of these, gzipped or not; or the path of a folder that XLA dumped to.
         program: the program that was compiled: a :class:`Module`, a :class:`Result`, or what
-            ``shardcore.jax.lower``, ``.propagate`` or ``jax.jit(f).lower`` return. Without it ops,
-            lines and scopes are those that the metadata names.
-        profile: a trace of a run, ``.xplane.pb`` or a trace of Perfetto's, or a folder of such.
-        hardware: the chip that edits are ranked for; by default one that the compiler is for.
+            ``shardcore.jax.lower``, ``.propagate`` or ``jax.jit(f).lower`` return. Without it, ops,
+            lines and scopes come from the metadata only.
+        profile: a trace of a run: ``.xplane.pb``, a Perfetto trace, or a folder of these.
+        hardware: the chip for which edits are ranked; by default one that the compiler is for.
         hardware_file: as for :func:`shardcore.cost`.
         filename: the name of the dump in errors.
 
     Raises:
-        ParseError: the dump is no HLO, was cut off (``syntax``), or is a proto that cannot be read
-            (``bytecode``).
+        ParseError: the dump is no HLO, or is cut off (``syntax``), or is a proto that cannot be
+            read (``bytecode``).
         LocationError: it is the dump of another program (``other-program``).
-        ShardcoreError: as for :meth:`Module.propagate` and :func:`shardcore.cost`; the trace is
+        ShardcoreError: as for :meth:`Module.propagate` and :func:`shardcore.cost`; or the trace is
             damaged (``invalid-trace``).
-        OSError: a file cannot be read, or what it packs is damaged.
-        TypeError: ``compiled`` or ``program`` is nothing of this.
+        OSError: a file cannot be read, or its compressed contents are damaged.
+        TypeError: ``compiled`` or ``program`` is none of these.
     """
     from shardcore.explain.attribution import attributed, check_same_program, platform_of
     from shardcore.explain.hlo_text import read

@@ -1,4 +1,4 @@
-"""Brings what a compiled module has and what was planned together."""
+"""Combines the collectives of a compiled module with the planned ones."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["attributed", "check_same_program", "platform_of"]
 
 _LEAST_SHARE = 0.5
-"""The share of the ops of a dump that its program has at least."""
+"""The least share of a dump's ops that must be found in the program."""
 _TILED = re.compile(r"\{[\d,]*:T\(")
 _GPU = re.compile(r'"(?:operation_queue_id|device_type|fusion_backend_config)"|__cublas|__triton')
 
 
 def platform_of(text: str) -> str:
-    """Return which compiler wrote ``text``: ``tpu``, ``gpu`` or ``cpu``."""
+    """Return the platform of the compiler that wrote ``text``: ``tpu``, ``gpu`` or ``cpu``."""
     if _TILED.search(text):
         return "tpu"
     return "gpu" if _GPU.search(text) else "cpu"
 
 
 def check_same_program(modules: Sequence[HloModule], result: Result) -> frozenset[str]:
-    """Return the lines of the program, ``file:line``.
+    """Return the source lines of the program, ``file:line``, if it matches the dump.
 
     Raises:
         LocationError: the ops of ``modules`` are not those of ``result`` (``other-program``).
@@ -64,7 +64,7 @@ def check_same_program(modules: Sequence[HloModule], result: Result) -> frozense
 
 
 def _num_arguments(module: HloModule) -> int | None:
-    """The number of arguments; ``None`` if they are the elements of a tuple."""
+    """The number of arguments; ``None`` if they are passed as one tuple."""
     rows = module.computations[module.entry].instructions.values()
     given = [row for row in rows if row.opcode == "parameter"]
     return None if any(row.shape.startswith("(") for row in given) else len(given)
@@ -77,7 +77,7 @@ def attributed(
     places: Collection[str],
     profile: Profile | None,
 ) -> Explained:
-    """Return the collectives of ``modules`` explained by those that ``cost`` has."""
+    """Return the collectives of ``modules``, explained by those in ``cost``."""
     rows = [(module, row) for module in modules for row in collectives(module)]
     sites = [Site(row, part) for _, row in rows for part in row.parts]
     plan = [] if cost is None else planned(cost)
@@ -144,7 +144,7 @@ def attributed(
 def _changes(
     sites: Sequence[Site], plan: Sequence[Planned], found: Matches
 ) -> dict[int, tuple[str, ...]]:
-    """What was done to the collectives of the plan, by the number of the site."""
+    """For each site, by number, what the compiler did to the planned collective."""
     if not plan:
         return {}
     merging = set(found.merged.values())
@@ -196,26 +196,26 @@ def _fates(
 
 
 def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
-    """What metadata says best: of a planned collective the first that is of its line."""
+    """The best metadata: for a planned collective the first with its line."""
     if own is not None and not own.is_again:
         lines = {short_place(at) for at in own.planned.locations}
         for one in origins:
             if one.location and short_place(one.location) in lines and one.op_name:
                 return one
-    # Where XLA lists the ops of several, what is beside the part tells which is its own.
+    # If XLA lists the ops of several parts, neighbouring instructions tell which op is the part's.
     listed = {one.op_name for one in origins if one.source == "listed"}
     near = [one for one in origins if one.source == "beside" and one.op_name in listed]
     return next((one for one in [*near, *origins] if one.op_name or one.location), None)
 
 
 def _names(own: Match | None, best: Origin | None) -> tuple[str, str]:
-    """The names around the op, as the dump and as the program has them."""
+    """The name stacks of the op, in the dump and in the program."""
     own = _first(own, best)
     return best.op_name if best else "", own.planned.stack if own else ""
 
 
 def _first(own: Match | None, best: Origin | None) -> Match | None:
-    """``own``, unless it is sent again for another op, which metadata names."""
+    """``own``, unless it is a second transfer for another op, which metadata names."""
     is_other = own is not None and own.is_again and best is not None and best.location is not None
     return None if is_other else own
 
@@ -249,7 +249,7 @@ def _reason(
 
 
 def _argument(module: HloModule, sources: int) -> str | None:
-    """The path of the one argument that ``sources`` has."""
+    """The path of the argument in ``sources``, if there is exactly one."""
     if sources.bit_count() != 1:
         return None
     number = str(sources.bit_length() - 1)

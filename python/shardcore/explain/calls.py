@@ -1,4 +1,4 @@
-"""Which computations with collectives a module runs, how often, and what flows into them."""
+"""The computations with collectives that a module runs: how often, and the data flow into them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _INDEX = re.compile(r"[ ,]index=(\d+)")
 
 @dataclass(frozen=True)
 class Call:
-    """A computation that runs, and what runs it."""
+    """A computation that runs, with its callers."""
 
     computation: str
     runs: int | None
     flow: Flow
     callers: tuple[tuple[Instruction, str], ...]
-    """The instructions that run it, the innermost first, each with its computation."""
+    """The calling instructions, innermost first, each with its computation."""
 
 
 class Calls:
-    """What the entry of a module runs."""
+    """The computations that the entry of a module runs."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
         self.holders = self._holders()
 
     def all(self) -> Iterator[Call]:
-        """Yield the computations that have collectives or run some, once for each caller."""
+        """Yield the computations that contain or call collectives, once for each caller."""
         entry = self.module.computations[self.module.entry]
         given: dict[Hashable, int] = {
             row.name: 1 << int(row.operands[0])
@@ -56,7 +56,7 @@ class Calls:
             left += reversed(list(self._calls(call)))
 
     def _holders(self) -> set[str]:
-        """The computations with a collective in them or in what they run."""
+        """The computations that contain a collective, or call one that does."""
         callers: dict[str, set[str]] = defaultdict(set)
         left = []
         for each in self.module.computations.values():
@@ -96,7 +96,7 @@ class Calls:
         condition = self.module.computations.get(named[1]) if named else None
         if condition is None:
             return None
-        # A loop that counts compares with a constant, which the text has where it is a scalar.
+        # A counting loop compares with a constant; the text shows it if it is a scalar.
         bounds = {
             int(row.operands[0])
             for row in condition.instructions.values()
@@ -118,7 +118,7 @@ class Calls:
         ]
 
     def _depends(self, fusion: Instruction) -> tuple[int, ...]:
-        """The operands that each result of a fusion is computed from."""
+        """For each result of a fusion, the operands that it is computed from."""
         inner = self.module.computations.get(fusion.called[0]) if fusion.called else None
         root = None if inner is None else inner.instructions.get(inner.root or "")
         if inner is None or root is None or root.opcode != "tuple":
@@ -132,7 +132,7 @@ class Calls:
         return tuple(found.sources.get(name, 0) for name in root.operands)
 
     def _inside(self, inner: Computation, caller: Instruction, branch: int, around: Flow) -> Flow:
-        """The flow of a computation that ``caller`` runs."""
+        """The data flow of a computation that ``caller`` runs."""
         rows = inner.instructions.values()
         is_loop = caller.opcode in ("while", "conditional")
         given: dict[object, int] = {}
@@ -156,6 +156,6 @@ class Calls:
 
 
 def tuple_index(row: Instruction) -> int | None:
-    """Return the element of a tuple that ``row`` takes; ``None`` if it takes none."""
+    """Return the index of the tuple element that ``row`` reads; ``None`` if it reads none."""
     found = _INDEX.search(row.rest) if row.opcode == "get-tuple-element" else None
     return int(found[1]) if found else None

@@ -1,9 +1,9 @@
 """The collectives of a compiled module, part by part.
 
-XLA runs several collectives as one: as operands of one instruction, or concatenated to one array.
-Each is a part here. Collectives are found in all computations that the entry runs: bodies of loops
-and conditionals, fusions, asynchronous computations. The steps of one collective that a compiler
-spreads over several fusions count as one.
+XLA combines several collectives into one: as operands of one instruction, or concatenated into one
+array. Each of them is a part here. Collectives are searched in all computations that the entry
+runs: bodies of loops and conditionals, fusions, asynchronous computations. If a compiler spreads
+the steps of one collective over several fusions, they count as one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def collectives(module: HloModule) -> list[Compiled]:
 
 
 class _Search:
-    """What is known of a module while its collectives are searched."""
+    """The state of the search for collectives in a module."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
@@ -75,7 +75,8 @@ class _Search:
         else:
             groups = groups_of(row.rest, self.module.num_devices)
         if fusion is not None and kind == "all_reduce" and "reduce-scatter" in fusion.rest[:200]:
-            # Compilers for TPUs write a reduce-scatter as a sum of which a fusion keeps a slice.
+            # Compilers for TPUs write a reduce-scatter as an all-reduce and a fusion that slices
+            # it.
             kind = "reduce_scatter"
         pieces, is_concatenated = self._pieces(computation, row, kind)
         users = self.near.users(computation)
@@ -125,17 +126,18 @@ class _Search:
     def _pieces(
         self, computation: Computation, row: Instruction, kind: str
     ) -> tuple[list[list[Instruction]], bool]:
-        """The operands of each part, and whether they were concatenated to one array."""
+        """The operands of each part, and whether they were concatenated into one array."""
         rows = computation.instructions
         operands = [rows[name] for name in row.operands if name in rows]
         if kind == "all_to_all" and "dimensions=" not in row.rest:
-            # Each operand is what goes to one device.
+            # Each operand goes to one device.
             return [operands], False
         if kind == "ragged_all_to_all":
             return [operands[:1]], False
         if len(operands) != 1:
             return [[one] for one in operands] or [[row]], False
-        # Compilers concatenate what they sum, flattened; users what they gather.
+        # Compilers concatenate flattened operands of sums; a user's program may concatenate for a
+        # gather.
         if kind == "all_reduce" and [*map(len, operands[0].dims)] == [1]:
             joined_rows = concatenated.pieces(self.module, computation, operands[0])
             if joined_rows:
@@ -145,7 +147,7 @@ class _Search:
     def _results(
         self, computation: Computation, row: Instruction, ends: list[Instruction], count: int
     ) -> list[Instruction | None]:
-        """The instruction that is the result of each part, where there is one."""
+        """For each part the instruction that is its result, if there is one."""
         users = self.near.users(computation)
         whole = ends[0] if ends else row
         if count == 1:

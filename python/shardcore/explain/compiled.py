@@ -1,4 +1,4 @@
-"""The records of what a compiled module has: collectives, and the parts that each is made of."""
+"""Records of a compiled module's collectives, and of the parts of each."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ KINDS = {
     "collective-permute": "collective_permute",
     "collective-broadcast": "collective_broadcast",
 }
-"""The kind of a collective by its opcode."""
+"""The kind of collective, by HLO opcode."""
 
 _WIDTH = re.compile(r"[a-z]+?(\d+)")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What metadata says of where a collective comes from."""
+    """One piece of metadata about the origin of a collective."""
 
     op_name: str
     location: str | None
     source: str
-    """``own``, the metadata of the collective itself; ``listed``, that of one whose names of ops
-    are those of all its parts; ``beside``, that of instructions beside it."""
+    """Which metadata it is: ``own``: that of the collective itself; ``listed``: the collective's,
+    if it lists the op names of all its parts; ``beside``: that of a neighbouring instruction."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the metadata of the collective itself, and of no other part."""
+        """Whether it is the metadata of the collective itself, and about this part only."""
         return self.source == "own"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One array that a collective sends, or gathers."""
+    """One array that a collective sends or gathers."""
 
     operand: str
-    """The name of the instruction that made it."""
+    """The name of the instruction that computes it."""
     dims: tuple[int, ...]
-    """The sizes of the operand on a device."""
+    """The dims of the operand on one device."""
     dtype: str
     elements: int
-    """The number of elements of the array on a device, of a gather once it is gathered."""
+    """The number of elements on one device; for a gather after gathering."""
     origins: tuple[Origin, ...]
-    """What metadata says, the most trustworthy first."""
+    """The metadata, most trustworthy first."""
     root: str = ""
-    """The name of what made the array that is sent, before copies and conversions."""
+    """The name of the instruction that computes the array, before copies and conversions."""
     sources: int = 0
-    """The arguments of the program that it is computed from, a bit for each."""
+    """The program arguments that it is computed from, as a bit set."""
     targets: int = 0
-    """The results of the program that are computed from the collective, likewise."""
+    """The program results that are computed from it, as a bit set."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of :attr:`elements`."""
+        """The bytes of :attr:`elements`."""
         found = _WIDTH.match(self.dtype)
         bits = int(found[1]) if found else 8
         bits *= 2 if self.dtype.startswith("c") else 1
@@ -78,21 +78,21 @@ class Compiled:
     kind: str
     computation: str
     line: int
-    """The line in the text of the module."""
+    """The line in the module's text."""
     groups: Groups
     runs: int | None
-    """The number of its runs in one run of the program; ``None`` where that of a loop is not
-    known."""
+    """The number of executions in one run of the program; ``None`` if a loop's trip count is
+    unknown."""
     is_async: bool
     is_concatenated: bool
     parts: list[Part] = field(default_factory=list)
     names: tuple[str, ...] = ()
-    """The instructions that it is made of, as profiles call them: starts, dones and fusions."""
+    """The names under which profiles list it: starts, dones and fusions."""
 
 
 def expanded(op_name: str) -> tuple[str, ...]:
-    """Return the names that XLA joined to ``op_name``: ``a/b/c`` and ``a/d`` of ``a/(b/c:d)``, or
-    of ``a/b/c;a/d``."""
+    """Return the names that XLA merged into ``op_name``: ``a/b/c`` and ``a/d`` for ``a/(b/c:d)`` or
+    ``a/b/c;a/d``."""
     if ";" in op_name:
         return tuple(name for part in op_name.split(";") for name in expanded(part))
     start = 0 if op_name.startswith("(") else op_name.find("/(") + 1
@@ -120,5 +120,6 @@ def expanded(op_name: str) -> tuple[str, ...]:
 
 
 def kind_of(row: Instruction) -> str | None:
-    """Return the kind of collective that ``row`` runs or starts; ``None`` if it is none."""
+    """Return the kind of collective that ``row`` runs or starts; ``None`` for other
+    instructions."""
     return KINDS.get(row.opcode.removesuffix("-start"))

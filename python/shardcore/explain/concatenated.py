@@ -1,4 +1,4 @@
-"""Collectives whose operand a compiler concatenated of several, and cuts again afterwards."""
+"""Collectives of several operands that a compiler concatenated, and splits again afterwards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SLICE = re.compile(r"[ ,]slice=\{\[(\d+):(\d+)\]\}")
 
 
 def pieces(module: HloModule, computation: Computation, row: Instruction) -> list[Instruction]:
-    """Return what was concatenated to make ``row``; nothing if it is no concatenation."""
+    """Return the concatenated pieces of ``row``; empty if it is no concatenation."""
     rows = computation.instructions
     row = _behind(computation, row)
     if row.opcode == "concatenate":
@@ -32,7 +32,7 @@ def pieces(module: HloModule, computation: Computation, row: Instruction) -> lis
     for name in at.operands:
         one = _behind(inner, inner.instructions[name])
         outer = row.operands[int(one.operands[0])] if one.opcode == "parameter" else ""
-        # What the fusion computes itself is described by its own instruction.
+        # Values that the fusion computes itself have metadata of their own.
         found.append(rows.get(outer, inner.instructions[name]))
     return found
 
@@ -40,7 +40,7 @@ def pieces(module: HloModule, computation: Computation, row: Instruction) -> lis
 def targets(
     calls: Calls, near: Neighbours, call: Call, result: Instruction, sizes: list[int]
 ) -> list[int]:
-    """Return the results of the program that each piece of ``result`` leads to, a bit for each.
+    """Return, for each piece of ``result``, the program results that it leads to, as a bit set.
 
     ``sizes`` are the numbers of elements of the pieces.
     """
@@ -68,7 +68,7 @@ def targets(
 def _fused(
     calls: Calls, call: Call, inner: Computation, user: Instruction, starts: dict[int, int]
 ) -> list[tuple[int, int]]:
-    """The pieces that the fusion ``user`` cuts, and where each of its results goes."""
+    """The pieces that the fusion ``user`` slices out, with the result that each goes to."""
     given: dict[Hashable, int] = {}
     for one in inner.instructions.values():
         place = _piece(one, starts) if one.opcode == "slice" else None
@@ -96,7 +96,7 @@ def _piece(row: Instruction, starts: dict[int, int]) -> int | None:
 
 
 def _behind(computation: Computation, row: Instruction) -> Instruction:
-    """What ``row`` passes on."""
+    """The operand that ``row`` passes on unchanged."""
     rows = computation.instructions
     while row.opcode in PASSED_ON and row.operands and row.operands[0] in rows:
         row = rows[row.operands[0]]

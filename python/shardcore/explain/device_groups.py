@@ -1,4 +1,4 @@
-"""The groups of devices of a collective, in each notation that HLO has for them."""
+"""The device groups of a collective, in each notation of HLO."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 MOST_DEVICES = 1 << 20
-"""More devices than any program runs on: groups of more are not known."""
+"""The largest number of devices; groups of more are treated as unknown."""
 
 __all__ = [
     "MOST_DEVICES",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Groups = tuple[tuple[int, ...], ...]
-"""Groups of devices: devices of a group ascending, groups in the order of their first device."""
+"""Groups of devices: ascending within a group, groups ordered by their first device."""
 
 _PAIRS = re.compile(r"[ ,]source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
 _PAIR = re.compile(r"\{(\d+),(\d+)\}")
@@ -34,15 +34,16 @@ _USED = re.compile(r"'([^']+)'(?::\((\d+)\)(\d+))?")
 
 
 def normalized(groups: Iterable[Sequence[int]]) -> Groups:
-    """Return ``groups`` in one order; groups of one device, which exchange nothing, are dropped."""
+    """Return ``groups`` in canonical order, without groups of one device, which exchange
+    nothing."""
     return tuple(sorted(tuple(sorted(group)) for group in groups if len(group) > 1))
 
 
 @lru_cache(maxsize=4096)
 def groups_of(attributes: str, num_devices: int) -> Groups:
-    """Return the groups that ``attributes``, the text of an instruction's attributes, name.
+    """Return the groups in ``attributes``, the text of an instruction's attributes.
 
-    Without groups all of ``num_devices`` are one group.
+    Without groups, all of ``num_devices`` form one group.
     """
     start = attributes.find("replica_groups=")
     everybody = [range(num_devices if num_devices <= MOST_DEVICES else 0)]
@@ -57,7 +58,7 @@ def groups_of(attributes: str, num_devices: int) -> Groups:
         rows = [_ids(row) for row in _LISTED.findall(text[: text.find("}}") + 1])]
         return normalized(rows if any(rows) else everybody)
     else:
-        # The braces of the axes that are used come last; what is before them has none.
+        # The braces with the used axes come last; nothing before them contains braces.
         mesh = _MESH.match(text[: text.find("}") + 1])
         if mesh:
             return normalized(_over_mesh(text[: text.find("}") + 1], mesh))
@@ -65,14 +66,14 @@ def groups_of(attributes: str, num_devices: int) -> Groups:
 
 
 def pairs_of(attributes: str) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of source and target of a permute, without those that stay."""
+    """Return the source-target pairs of a permute, without those from a device to itself."""
     found = _PAIRS.search(attributes)
     pairs = _PAIR.findall(found[1]) if found else []
     return tuple((int(one), int(other)) for one, other in pairs if one != other)
 
 
 def joined(pairs: Iterable[tuple[int, int]]) -> Groups:
-    """Return the groups of devices that ``pairs`` connect."""
+    """Return the connected groups of devices under ``pairs``."""
     leader: dict[int, int] = {}
 
     def find(device: int) -> int:
@@ -89,7 +90,7 @@ def joined(pairs: Iterable[tuple[int, int]]) -> Groups:
 
 
 def joined_groups(several: Iterable[Groups]) -> Groups:
-    """Return the groups of devices that exchange something in any of ``several``."""
+    """Return the connected groups of devices under all of ``several``."""
     return joined(
         (group[0], device) for groups in several for group in groups for device in group[1:]
     )
@@ -107,7 +108,8 @@ def _iota(shape: str, reshaped: str, order: str | None) -> Iterator[list[int]]:
 
 
 def _transposed(sizes: list[int], order: list[int] | None) -> list[int]:
-    """The numbers of an array of ``sizes`` in row-major order, once its dims are in ``order``."""
+    """The indices of an array of ``sizes`` in row-major order, after its dims are transposed to
+    ``order``."""
     strides = [math.prod(sizes[at + 1 :]) for at in range(len(sizes))]
     ids = [0] if math.prod(sizes) <= MOST_DEVICES else []
     for dim in range(len(sizes)) if order is None else order:
@@ -127,7 +129,7 @@ def _over_mesh(text: str, mesh: re.Match[str]) -> Iterator[list[int]]:
             ids = _transposed(_ids(iota[1]), _ids(iota[2]) if iota[2] else None)
         else:
             ids = _ids(re.sub(r"[^\d,]", "", listed["ids"]))
-    # Each axis as digits, a stride and a size, those that are used apart from the rest.
+    # Each axis is split into digits, a stride and a size each, at its used sub-axes.
     used: list[tuple[int, int]] = []
     rest: list[tuple[int, int]] = []
     parts = {name: _sub_axes(mesh["used"], name) for name in sizes}
@@ -136,7 +138,7 @@ def _over_mesh(text: str, mesh: re.Match[str]) -> Iterator[list[int]]:
         stride //= size
         left = size
         for before, part in parts[name]:
-            # An axis is split from its major end: what is before a sub-axis, and the sub-axis.
+            # From the major end: the part before a sub-axis, then the sub-axis.
             part = part or size
             skipped = left // (size // before) if before else 1
             if skipped > 1:
@@ -153,8 +155,8 @@ def _over_mesh(text: str, mesh: re.Match[str]) -> Iterator[list[int]]:
 
 
 def _sub_axes(used: str, name: str) -> list[tuple[int, int]]:
-    """The parts of the axis that are used, from the major end: what is before each, and its size;
-    ``(1, 0)`` for the whole axis."""
+    """The used parts of the axis, from the major end: the pre-size and size of each; ``(1, 0)`` for
+    the whole axis."""
     found = [(before, size) for axis, before, size in _USED.findall(used) if axis == name]
     return sorted((int(before or 1), int(size or 0)) for before, size in found)
 

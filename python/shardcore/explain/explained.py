@@ -1,4 +1,4 @@
-"""What :func:`shardcore.explain` returns: the collectives of a compiled program, explained."""
+"""The result of :func:`shardcore.explain`: the collectives of a compiled program, explained."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHANGES = {
     "rewritten": "it is of another kind than planned, as a sum for a reduce-scatter",
     "added": "the plan has no such collective: the compiler needs it for its own way",
 }
-"""What a compiler did to a collective of the plan."""
+"""The changes that a compiler makes to planned collectives."""
 
 REASONS = {
     "no-program": "no program was given: the plan and the annotations are not known",
@@ -34,48 +34,48 @@ REASONS = {
     "not-in-program": "metadata names a line that the program does not have",
     "no-metadata": "the dump says of no op, and nothing in the plan is like it",
 }
-"""Why a collective has no annotation."""
+"""The reasons why no annotation is known for a collective."""
 
 Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
 class ExplainedPart:
-    """One array that a compiled collective sends, or gathers."""
+    """One array that a compiled collective sends or gathers."""
 
     operand: str
-    """The instruction that made it."""
+    """The instruction that computes it."""
     argument: str | None
-    """The path of the argument that it is, if it comes from one alone."""
+    """The path of the only argument that it is computed from, if there is one."""
     dtype: str
     dims: tuple[int, ...]
-    """The sizes of the operand on a device."""
+    """The dims of the operand on one device."""
     bytes: int
-    """Bytes of the array on a device, of a gather once it is gathered."""
+    """Bytes on one device; for a gather after gathering."""
     op: str | None
-    """The op that required it: a name of StableHLO if it is known from the plan, else of JAX."""
+    """The op that needs it: a StableHLO name if the planned collective is known, else JAX's
+    name."""
     op_name: str
-    """The names around the op as XLA has them, ``jit(step)/jvp(mlp)/dot_general``; empty if there
-    are none."""
+    """The op's name stack in XLA, ``jit(step)/jvp(mlp)/dot_general``; empty if there is none."""
     location: str | None
-    """The line of that op, ``file:line:column``."""
+    """The source line of that op, ``file:line:column``."""
     planned: CollectiveCost | None = field(repr=False)
-    """The collective of the plan that it is, with its annotations; ``None`` without one."""
+    """The planned collective that it is, with its annotations; ``None`` if none was found."""
     how: str | None
-    """How that was found: ``metadata`` of the collective itself, of ``neighbours``, by
-    ``data-flow``, or as it alone has its ``shape``."""
+    """How it was found: by ``metadata`` of the collective itself or of ``neighbours``, by
+    ``data-flow``, or because only one has this ``shape``."""
     among: int
-    """How many collectives of the plan, of one op and line, it may be as well."""
+    """How many other planned collectives of the same op and line it could also be."""
     changes: tuple[str, ...]
-    """What the compiler did to it, of :data:`CHANGES`; nothing if it is as planned."""
+    """The changes by the compiler, from :data:`CHANGES`; empty if it is as planned."""
     reason: str | None
     """Why no annotation is known, one of :data:`REASONS`."""
     seconds: float | None = None
-    """Measured seconds in one run of the program, its share of its collective."""
+    """Measured seconds in one run of the program: its share of its collective's time."""
 
     @property
     def scope(self) -> str:
-        """The names that a user gave the part of the program, as JAX's ``named_scope``."""
+        """The scope that the user gave to this part of the program (``jax.named_scope``)."""
         return scope_of(self.op_name)[0]
 
     @property
@@ -85,19 +85,19 @@ class ExplainedPart:
 
     @property
     def rematerializes(self) -> bool:
-        """Whether every device gathers the whole tensor, to cut it then, as XLA's partitioner knows
-        no better way: *involuntary full rematerialization*.
+        """Whether every device gathers the whole tensor and then slices it, because XLA's
+        partitioner has no better way: *involuntary full rematerialization*.
         """
         return self.planned is not None and self.planned.rematerializes
 
     @property
     def annotations(self) -> tuple[Source, ...]:
-        """The annotations that require it; none if they are not known."""
+        """The annotations that cause it; empty if they are not known."""
         return () if self.planned is None else self.planned.why.annotations
 
     @property
     def edit(self) -> Remedy | None:
-        """The cheapest edit of one annotation that removes it, as
+        """The cheapest edit of one annotation that removes it, as in
         :attr:`shardcore.why.collective.CollectiveWhy.edit`; ``None`` if none is known.
         """
         return None if self.planned is None else self.planned.why.edit
@@ -127,21 +127,22 @@ class ExplainedCollective:
     """``all_gather``, ``reduce_scatter``, ``all_reduce``, ``all_to_all``, ..."""
     computation: str
     line: int
-    """The line in the text of the dump."""
+    """The line in the dump."""
     groups: Groups
-    """The devices that exchange data with each other."""
+    """The groups of devices that exchange data."""
     runs: int | None
-    """The number of its runs in one run of the program; ``None`` where a loop has no known count.
+    """The number of executions in one run of the program; ``None`` if a loop's trip count is
+    unknown.
     """
     is_async: bool
     parts: tuple[ExplainedPart, ...]
     seconds: float | None = None
-    """Measured seconds in one run of the program, the mean over devices; ``None`` if it was not
+    """Measured seconds in one run of the program, averaged over devices; ``None`` if not
     measured."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of its parts, of one run."""
+        """The bytes of its parts in one execution."""
         return sum(part.bytes for part in self.parts)
 
     def record(self) -> dict[str, Any]:
@@ -156,13 +157,13 @@ class ExplainedCollective:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a collective of the plan."""
+    """What the compiler made of a planned collective."""
 
     planned: CollectiveCost
     names: tuple[str, ...]
     """The instructions that do its work."""
     changes: tuple[str, ...]
-    """What the compiler did to it, of :data:`CHANGES`, or ``dropped``."""
+    """The changes by the compiler, from :data:`CHANGES`, or ``dropped``."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -182,12 +183,12 @@ class Fate:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums over parts of collectives, of one run of the program."""
+    """Sums over parts of collectives, for one run of the program."""
 
     parts: int
     bytes: int
     seconds: float | None
-    """Measured; ``None`` if nothing was."""
+    """Measured seconds; ``None`` if nothing was measured."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,12 +201,12 @@ class Explained:
     """The compiler: ``tpu``, ``gpu`` or ``cpu``."""
     num_devices: int
     collectives: tuple[ExplainedCollective, ...]
-    """In the order of the dump."""
+    """The collectives, in the order of the dump."""
     plan: tuple[Fate, ...]
-    """What became of each collective of the plan, in its order; nothing without a program."""
+    """For each planned collective what became of it, in plan order; empty without a program."""
     has_program: bool
     trace: str | None = None
-    """The name of the file that times are from."""
+    """The name of the trace file with the times."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -215,17 +216,17 @@ class Explained:
 
     @property
     def attributed(self) -> float:
-        """The share of parts whose op or line is known, from 0 to 1."""
+        """The share of parts whose op or line is known, between 0 and 1."""
         known = [part.op is not None or part.location is not None for part in self.parts]
         return sum(known) / len(known) if known else 1.0
 
     @property
     def dropped(self) -> tuple[CollectiveCost, ...]:
-        """The collectives of the plan that the compiler does without."""
+        """The planned collectives that the compiler eliminated."""
         return tuple(fate.planned for fate in self.plan if "dropped" in fate.changes)
 
     def by_line(self) -> dict[str | None, Sums]:
-        """Return the sums by the line of the op that required the collective, the largest first."""
+        """Return the sums by the line of the op that needs the collective, the largest first."""
         return self._by(lambda part: part.location)
 
     def by_scope(self) -> dict[tuple[str, str], Sums]:
@@ -233,8 +234,8 @@ class Explained:
         return self._by(lambda part: (part.scope, part.direction))
 
     def by_annotation(self) -> dict[str | None, Sums]:
-        """Return the sums by each annotation that requires the collective, the largest first;
-        ``None`` is what no annotation is known of. One that two annotations require counts twice.
+        """Return the sums by annotation, the largest first; ``None`` collects those without a known
+        annotation. A collective with two annotations counts for both.
         """
         rows = [
             (source.label or source.name if source else None, row, part)
@@ -244,8 +245,8 @@ class Explained:
         return _sums(rows)
 
     def longest(self, most: int | None = None) -> list[tuple[ExplainedCollective, ExplainedPart]]:
-        """Return the parts that take longest, where they were measured, else the largest, with
-        their collectives.
+        """Return the parts with their collectives: those with the longest measured times, or
+        without measurements the largest.
         """
         return sorted(self._pairs(), key=lambda pair: _weight(*pair), reverse=True)[:most]
 
@@ -262,7 +263,8 @@ class Explained:
         return _sums([(key(part), row, part) for row, part in self._pairs()])
 
     def record(self, edits: int = 0) -> dict[str, Any]:
-        """Return everything as plain data; annotations and edits of the ``edits`` longest ones."""
+        """Return everything as plain data, with annotations and edits for the ``edits`` longest
+        parts."""
         explained = []
         for row, part in self.longest(edits):
             if part.planned is not None:
@@ -291,7 +293,7 @@ class Explained:
         """Return :meth:`record` as JSON.
 
         Raises:
-            ValueError: ``indent`` is no number from 0 to 80.
+            ValueError: ``indent`` is not from 0 to 80.
         """
         return json_text(self.record(), indent)
 

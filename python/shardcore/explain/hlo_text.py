@@ -1,7 +1,7 @@
-"""Reads the text of compiled HLO modules: instructions, what they call, and where they come from.
+"""Reads the text of compiled HLO modules: instructions, the computations they call, and locations.
 
-A module is read line by line, in time that is linear in its size; attributes of an instruction
-are parsed when somebody asks for them.
+A module is read line by line in linear time; an instruction's attributes are parsed only when they
+are needed.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _ROW = re.compile(r'(\d+) (?:"((?:[^"\\]|\\.)*)"|\{(.*)\})\s*$')
 _FIELD = re.compile(r"(\w+)=(-?\d+)")
 _DIMS = re.compile(r"[a-z]\w*\[([\d,<=? ]*)\]")
 _SCALAR = 32
-"""The characters of constants that are kept."""
+"""The length up to which the text of a constant is kept."""
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A place in the user's program, and where it was called from."""
+    """A location in the user's program, with its caller."""
 
     file: str
     line: int
     column: int
     function: str
     caller: int
-    """The number of the frame that called it; 0 for none."""
+    """The number of the calling frame; 0 if there is none."""
 
     @property
     def location(self) -> str:
-        """``file:line:column``, as :attr:`shardcore.Value.location` has it."""
+        """``file:line:column``, as in :attr:`shardcore.Value.location`."""
         return f"{self.file}:{self.line}:{self.column}"
 
 
@@ -58,9 +58,9 @@ class Instruction:
     name: str
     opcode: str
     shape: str
-    """The text of its type, ``f32[8,16]{1,0}`` or a tuple of such."""
+    """The text of its type: ``f32[8,16]{1,0}``, or a tuple of types."""
     operands: tuple[str, ...]
-    """The names of its operands; of a parameter its number, of a short constant its text."""
+    """The names of its operands; for a parameter its number, for a short constant its text."""
     rest: str
     """The text of its attributes."""
     line: int
@@ -68,12 +68,12 @@ class Instruction:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the instructions that it takes."""
+        """The names of the instructions that are its operands."""
         return () if self.opcode in ("parameter", "constant") else self.operands
 
     @property
     def op_name(self) -> str:
-        """The name of the op it was made for, as JAX writes name stacks; empty without one."""
+        """The op that it was made for, as a JAX name stack; empty if there is none."""
         found = _OP_NAME.search(self.rest)
         return "" if found is None else found[1].replace('\\"', '"').replace("\\'", "'")
 
@@ -87,7 +87,7 @@ class Instruction:
 
     @property
     def dims(self) -> tuple[tuple[int, ...], ...]:
-        """The sizes of each array of its type."""
+        """The dims of each array in its type."""
         return tuple(
             tuple(int(size.lstrip("<= ")) for size in dims.split(",") if size.strip(" <=?"))
             for dims in _DIMS.findall(_without_layouts(self.shape))
@@ -96,7 +96,7 @@ class Instruction:
 
 @dataclass
 class Computation:
-    """The instructions of a computation by name, in order."""
+    """The instructions of a computation, by name and in order."""
 
     name: str
     is_entry: bool
@@ -110,11 +110,11 @@ class HloModule:
 
     name: str
     header: str
-    """The line that it starts with."""
+    """The first line of its text."""
     computations: dict[str, Computation] = field(default_factory=dict)
     entry: str = ""
     tables: dict[str, dict[int, str]] = field(default_factory=dict)
-    """The rows of its tables of files and frames."""
+    """The rows of its tables of files and stack frames."""
 
     @property
     def num_instructions(self) -> int:
@@ -123,7 +123,7 @@ class HloModule:
 
     @property
     def num_devices(self) -> int:
-        """The number of its partitions times that of its replicas."""
+        """The number of partitions times the number of replicas."""
         return self._number("num_partitions") * self._number("replica_count")
 
     def _number(self, name: str) -> int:
@@ -139,8 +139,8 @@ class HloModule:
         }
         files, functions = (self.tables.get(name, {}) for name in _TABLES[:2])
         stacks = rows["StackFrames"]
-        # Callers count from 1 where 0 is none, and a frame that no other called is its own
-        # caller: numbers are then one too large.
+        # If callers count from 1 with 0 for none, and a frame without a caller refers to itself,
+        # # all caller numbers are one too large.
         shift = int(any(key == row.get("parent_frame_id") for key, row in stacks.items()))
         frames = {}
         for key, row in stacks.items():
@@ -156,7 +156,7 @@ class HloModule:
         return frames
 
     def location(self, instruction: Instruction) -> str | None:
-        """Return where ``instruction`` comes from, ``file:line:column`` or ``file:line``."""
+        """Return the location of ``instruction``, ``file:line:column`` or ``file:line``."""
         number = _FRAME.search(instruction.rest)
         frame = self.frames.get(int(number[1])) if number else None
         if frame is not None:
@@ -165,7 +165,7 @@ class HloModule:
         return None if found is None else f"{found[1]}:{found[2]}" if found[2] else found[1]
 
     def stack(self, instruction: Instruction) -> tuple[str, ...]:
-        """Return the places of ``instruction`` and of its callers, the innermost first."""
+        """Return the location of ``instruction`` and those of its callers, innermost first."""
         number = _FRAME.search(instruction.rest)
         found: list[str] = []
         key = int(number[1]) if number else 0
@@ -187,7 +187,7 @@ def read(text: str, filename: str = "<hlo>") -> tuple[HloModule, ...]:
     """Return the modules in ``text``.
 
     Raises:
-        ParseError: it is no text of HLO, or ends too early (``syntax``), with the place.
+        ParseError: the text is no HLO, or ends too early (``syntax``); has the position.
     """
     return _Reader(text, filename).modules()
 
@@ -268,7 +268,7 @@ class _Reader:
             current.root = row.name
 
     def _end(self, line: str, start: int, number: int) -> int:
-        """The place of the parenthesis that closes the one before ``start``."""
+        """The position of the parenthesis that closes the one before ``start``."""
         depth, is_quoted = 1, False
         for at in range(start, len(line)):
             char = line[at]
@@ -296,8 +296,8 @@ class _Reader:
 def _operands(text: str) -> tuple[str, ...]:
     if "%" in text:
         return tuple(_NAME.findall(text))
-    # Without percent signs names are the last words between commas; types before them may have
-    # commas within brackets.
+    # Without percent signs, a name is the last word between commas; the types before names may
+    # # have commas in brackets.
     parts, depth, start = [], 0, 0
     text = _COMMENT.sub("", text)
     for at, char in enumerate(text):

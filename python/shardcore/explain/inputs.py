@@ -1,4 +1,4 @@
-"""What :func:`shardcore.explain` is given: dumps and programs, in each form."""
+"""The inputs of :func:`shardcore.explain`: dumps and programs in all their forms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["completed", "dump_text"]
 
 
 def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
-    """Return the text of a compiled module, and its name in errors.
+    """Return the text of a compiled module, and the name that errors give it.
 
     Raises:
-        ParseError: it is a proto that cannot be read, or no text.
+        ParseError: ``compiled`` is a proto that cannot be read, or no text.
         OSError: the file cannot be read.
-        TypeError: it is no dump.
+        TypeError: ``compiled`` is no dump.
     """
     executable = getattr(compiled, "executable", compiled)
     if callable(getattr(executable, "as_text", None)):
@@ -37,7 +37,7 @@ def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
 
 
 def _dump_in(path: Path) -> Path:
-    """``path``, or the largest dump in it if it is a folder that XLA dumped to."""
+    """``path``, or, if it is a folder that XLA dumped to, the largest dump in it."""
     if not path.is_dir():
         return path
     found = sorted(path.glob("*after_optimizations.txt*"), key=lambda each: each.stat().st_size)
@@ -56,16 +56,16 @@ def _decoded(data: bytes, name: str) -> tuple[str, str]:
 
 
 def _is_proto(data: bytes) -> bool:
-    """Whether ``data`` has what no text has."""
+    """Whether ``data`` contains bytes that no text contains."""
     return any(byte < 9 for byte in data[:4096])
 
 
 def completed(program: Any) -> Result | None:
-    """Return ``program`` with its shardings completed as XLA completes them.
+    """Return ``program`` propagated as XLA does.
 
     Raises:
         ShardcoreError: as for :meth:`Module.propagate`.
-        TypeError: it is no program.
+        TypeError: ``program`` is no program.
     """
     if program is None or isinstance(program, Result):
         return program

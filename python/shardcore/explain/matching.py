@@ -1,9 +1,10 @@
-"""Which collectives of a plan the parts of compiled collectives are.
+"""Matches the parts of compiled collectives with planned collectives.
 
-Parts and planned collectives that send as much between the same devices are candidates. Of these
-the metadata decides: op names and places, of the collective itself before those of instructions
-beside it. Candidates that metadata does not tell apart, as those of equal layers, are told apart
-by the arguments that they are computed from and the results that they lead to.
+A part and a planned collective that send the same amount between the same devices are candidates.
+Metadata decides between candidates: op names and locations, first those of the collective itself,
+then those of neighbouring instructions. Candidates with equal metadata, such as those of equal
+layers, are distinguished by the arguments that they are computed from and the results that they
+lead to.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from shardcore.labels import file_line
 __all__ = ["Match", "Matches", "Site", "agree", "match", "short_place"]
 
 _MOST_PAIRS = 1 << 18
-"""Of more candidates than this of one kind only the order decides."""
+"""If one kind has more candidate pairs, only their order decides."""
 
 _AS_SUM = {"reduce_scatter": "all_reduce"}
-"""What a kind of collective is also written as: a reduce-scatter as a sum and a slice."""
+"""Another kind that a collective may be written as: a reduce-scatter as an all-reduce and a
+slice."""
 
 
 @dataclass(frozen=True)
@@ -36,31 +38,31 @@ class Site:
 
 @dataclass(frozen=True)
 class Match:
-    """What a part is in the plan."""
+    """A planned collective that a part was matched with."""
 
     planned: Planned
     how: str
-    """How it was found, one of ``metadata``, ``neighbours``, ``data-flow`` and ``shape``."""
+    """How it was found: by ``metadata``, ``neighbours``, ``data-flow`` or ``shape``."""
     among: int = 1
-    """How many planned collectives it may be as well; the op and the line are then those of all."""
+    """How many planned collectives it may be; op and line are common to all of them."""
     is_again: bool = False
-    """Whether it sends once more what another site sends, maybe for another op."""
+    """Whether it sends again what another site sends, possibly for another op."""
 
 
 @dataclass(frozen=True)
 class Matches:
-    """What was found of the sites and the plan that :func:`match` was given."""
+    """The matches of the sites and the plan given to :func:`match`."""
 
     sites: dict[int, Match]
-    """What each site is in the plan, by its number; several may be one planned collective, which
-    was split or runs once more."""
+    """The match of each site, by number; several sites may match one planned collective that was
+    split, or runs again."""
     merged: dict[int, int]
-    """The planned collectives that are no site by themselves, and the site that does their work;
-    those in neither were dropped."""
+    """Planned collectives without a site of their own, with the site that does their work;
+    collectives in neither dict were dropped."""
 
 
 def match(sites: Iterable[Site], plan: Iterable[Planned]) -> Matches:
-    """Return what each of ``sites`` is in ``plan``."""
+    """Return the matches of ``sites`` with ``plan``."""
     search = _Search(list(sites), list(plan))
     for sends in (_same, _as_sums):
         for places in (_exact_places, _lines):
@@ -78,7 +80,7 @@ def match(sites: Iterable[Site], plan: Iterable[Planned]) -> Matches:
 
 
 class _Search:
-    """What is matched so far."""
+    """The matches found so far."""
 
     def __init__(self, sites: list[Site], plan: list[Planned]) -> None:
         self.sites, self.plan = sites, plan
@@ -101,7 +103,7 @@ class _Search:
         places: Callable[[Iterable[str]], Iterable[str]],
         needs_names: bool,
     ) -> None:
-        """Match what sends alike, and has one of its places in common."""
+        """Match collectives that send the same and have a location in common."""
         rows: dict[Hashable, list[int]] = defaultdict(list)
         for at, row in self.free_plan():
             for place in places(row.locations):
@@ -121,7 +123,7 @@ class _Search:
     def _pair(
         self, how: str, numbers: list[int], rows: list[int], is_own: bool, needs_names: bool
     ) -> None:
-        """Match candidates that agree best first."""
+        """Match candidates, those with the best agreement first."""
         numbers = [one for one in numbers if one not in self.found]
         rows = [one for one in rows if one not in self.taken]
         if len(numbers) * len(rows) > _MOST_PAIRS:
@@ -147,7 +149,8 @@ class _Search:
         for names, near, _, number, _ in pairs:
             scores.setdefault(number, (names, near))
             best[number] += scores[number] == (names, near)
-        # A compiler adds what it can before it reduces: each sum is one site before any is two.
+        # A compiler adds partial sums before it reduces: each sum gets one site before any gets
+        # two.
         for is_shared in (False, True):
             for *_, number, at in pairs:
                 is_free = number not in self.found and at not in self.taken
@@ -155,11 +158,11 @@ class _Search:
                     self._take(number, at, how, best[number])
 
     def flows(self) -> None:
-        """Match what sends alike, from the same arguments and to the same results."""
+        """Match collectives that send the same, from the same arguments and to the same results."""
         self._unique("data-flow", lambda sources, targets: (sources, targets))
 
     def shapes(self) -> None:
-        """Match what alone sends alike."""
+        """Match collectives that are the only ones to send this much between these devices."""
         self._unique("shape", lambda sources, targets: None)
 
     def _unique(self, how: str, more: Callable[[int, int], Hashable]) -> None:
@@ -174,7 +177,7 @@ class _Search:
             sites[kind, groups, part.elements, more(part.sources, part.targets)].append(number)
         for key, numbers in sites.items():
             found = rows.get(key, [])
-            # Where all are of one op at one line it is of no account which is which.
+            # If all candidates belong to one op at one line, it does not matter which is which.
             ops = {(self.plan[at].stack, self.plan[at].locations) for at in found}
             if len(ops) == 1 and len(numbers) <= len(found):
                 for number, at in zip(numbers, found, strict=False):
@@ -200,7 +203,7 @@ class _Search:
                     break
 
     def _chain(self, at: int) -> list[int]:
-        """``at`` and the collectives of its kind before it whose results it sends."""
+        """``at`` and the preceding collectives of its kind whose results it sends."""
         chain = [at]
         before = self.plan[at].after
         while before is not None and before not in self.taken and len(chain) < 8:
@@ -211,7 +214,8 @@ class _Search:
         return chain
 
     def again(self) -> None:
-        """Match what sends once more what another site sends, or an argument that one sends."""
+        """Match sites that send again what another site sends, or an argument that another
+        sends."""
         known: dict[Hashable, int] = {}
         for number in sorted(self.found):
             for key in self._sent(number):
@@ -231,8 +235,8 @@ class _Search:
             yield kind, groups, part.elements, part.sources
 
     def splits(self) -> None:
-        """Match parts of what was planned as one, and what was planned in each run of a loop and
-        is done at once after it.
+        """Match the parts of a split planned collective, and collectives that were planned inside a
+        loop but run once after it.
         """
         rows: dict[Hashable, list[int]] = defaultdict(list)
         for at, row in self.free_plan():
@@ -256,7 +260,8 @@ class _Search:
                     break
 
     def _num_parts(self, site: Site, row: Planned) -> int:
-        """How many such sites send as much as ``row``; 0 if it is not cut into such."""
+        """How many such sites together send as much as ``row``; 0 if it is not split into such
+        sites."""
         own, whole = site.part.elements, row.elements
         return whole // own if 0 < own < whole and whole % own == 0 else 0
 
@@ -265,8 +270,8 @@ class _Search:
         return runs is not None and site.part.elements * runs == row.elements * row.row.count
 
     def merge(self) -> None:
-        """Find the sites that do the work of planned collectives that are no site by themselves:
-        that send the same, or the sum of their operands.
+        """Find the sites that do the work of planned collectives without a site of their own: they
+        send the same values, or the sum of their operands.
         """
         sites = {id(found.planned): number for number, found in self.found.items()}
         known: dict[Hashable, int] = {}
@@ -281,7 +286,7 @@ class _Search:
                     self.merged[at] = number
 
     def _sum(self, at: int) -> int:
-        """What is added to the planned collective at once: a number for all of these."""
+        """A number that is shared by the planned collectives whose results are summed together."""
         found = self.plan[at].sum
         return at if found is None else found
 
@@ -292,10 +297,10 @@ class _Search:
 
 
 def agree(op_name: str, stack: str) -> bool:
-    """Whether ``op_name`` of an instruction may be that of an op with the name stack ``stack``.
+    """Whether an instruction's ``op_name`` may belong to an op with the name stack ``stack``.
 
-    XLA writes names of calls and loops before those of the ops in them, and the engine keeps the
-    one or the other; a program may have lost names around its ops.
+    XLA puts the names of calls and loops before those of the ops in them; the plan may keep only
+    one of the two, and a program may have lost outer names.
     """
     if not op_name or not stack:
         return False
@@ -311,7 +316,7 @@ def short_place(location: str) -> str:
 
 
 def _work(at: int, row: Planned) -> Iterator[Hashable]:
-    """What ``row`` has in common with those that may do its work too."""
+    """Keys that ``row`` shares with collectives that may do its work too."""
     yield row.kind, row.groups, row.elements, row.sent
     yield "sum", at if row.sum is None else row.sum
 
@@ -337,7 +342,7 @@ def _as_sums(kind: str, groups: Hashable, elements: int) -> Hashable:
 
 
 def _names(site: Site, row: Planned, is_own: bool) -> int:
-    """How well op names agree: by the first names that metadata has best."""
+    """How well op names agree: by the first names, which metadata gets right most often."""
     origins: list[Origin] = [one for one in site.part.origins if one.is_own or not is_own]
     for place, one in enumerate(origins):
         if agree(one.op_name, row.stack):
@@ -347,7 +352,7 @@ def _names(site: Site, row: Planned, is_own: bool) -> int:
 
 
 def _same_direction(site: Site, row: Planned) -> bool:
-    """Whether what metadata names first is of the same pass as ``row``, forward or backward."""
+    """Whether the first metadata is of the same pass as ``row``, forward or backward."""
     if not site.part.origins:
         return True
     return ("transpose(" in site.part.origins[0].op_name) == ("transpose(" in row.stack)
@@ -363,15 +368,15 @@ def _similar(one: int, other: int) -> float:
 
 
 def _is_other_argument(site: Site, row: Planned) -> bool:
-    """Whether each is computed from one argument alone, and these are two."""
+    """Whether both are computed from a single argument, and the arguments differ."""
     one, other = site.part.sources, row.sources
     return one != other and one.bit_count() == 1 and other.bit_count() == 1
 
 
 def _contradicts(site: Site, row: Planned) -> bool:
-    """Whether metadata of the collective itself names other ops, and not that of ``row``.
+    """Whether metadata of the collective itself names other ops than that of ``row``.
 
-    What is beside a collective is not always what required it.
+    Metadata of neighbours is not considered: a neighbour need not have caused the collective.
     """
     if _is_other_argument(site, row):
         return True
@@ -380,6 +385,6 @@ def _contradicts(site: Site, row: Planned) -> bool:
         return not set(_lines(one.location or "" for one in own)) & set(_lines(row.locations))
     if (row.row.cause or "").removeprefix("stablehlo.") == row.kind:
         return False
-    # XLA lists names in no order, and the line of one of them.
+    # XLA lists the names in no particular order, with the line of one of them.
     listed = [one.op_name for one in site.part.origins if one.source == "listed"]
     return bool(listed) and not any(agree(name, row.stack) for name in listed)

@@ -1,4 +1,4 @@
-"""What is beside a collective in its module, and what metadata says there."""
+"""The instructions next to a collective in its module, and their metadata."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from shardcore.explain.hlo_text import Computation, HloModule, Instruction
 __all__ = ["PASSED_ON", "Neighbours"]
 
 PASSED_ON = frozenset({"bitcast", "copy", "reshape", "convert", "transpose", "get-tuple-element"})
-"""What passes an array on as it is, but for its type and layout."""
+"""Opcodes that pass an array on, changing at most its type and layout."""
 PASSED_ON |= {"copy-start", "copy-done", "optimization-barrier", "opt-barrier", "async-done"}
 _LARGE = frozenset({"dot", "convolution", "reduce", "scatter", "gather"})
-"""What a fusion is likely to be made for."""
+"""Opcodes that are likely to be the main op of a fusion."""
 
 
 class Neighbours:
-    """Users and operands, through fusions."""
+    """Users and operands of an instruction, followed through fusions."""
 
     def __init__(self, module: HloModule) -> None:
         self.module = module
@@ -34,13 +34,13 @@ class Neighbours:
         num_parts: int,
         call: Call,
     ) -> Iterator[Origin]:
-        """What metadata says of one of ``num_parts`` parts, the most trustworthy first."""
+        """The metadata of one of ``num_parts`` parts, most trustworthy first."""
         own = [name for name in expanded(row.op_name) if name]
         location = self.module.location(row)
         source = "own" if num_parts == 1 and len(own) <= 1 else "beside"
         if num_parts > 1 and len(own) >= num_parts:
             source = "listed"
-        # The line is that of one of several names, nobody knows of which.
+        # The line belongs to one of several names; it is unknown to which.
         at = location if len(own) <= 1 else None
         for name in own or [""]:
             if name or at:
@@ -54,13 +54,13 @@ class Neighbours:
         near = [one for each in near for one in self._named(each)]
         for one in near:
             at = self.module.location(one)
-            # The name of a parameter is that of an argument, not of an op.
+            # The name of a parameter is an argument's name, not an op's.
             if one.opcode != "parameter" and (at or one.op_name):
                 for name in expanded(one.op_name):
                     yield Origin(name, at, "beside")
 
     def _named(self, row: Instruction) -> Iterator[Instruction]:
-        """``row``, or those of its instructions that have names if it is a fusion without one."""
+        """``row``; or, for a fusion without a name, its instructions with names."""
         inner = self.module.computations.get(row.called[0]) if row.called else None
         if row.opcode != "fusion" or row.op_name or inner is None:
             yield row
@@ -70,7 +70,8 @@ class Neighbours:
         yield from (one for one in named[:4] if one.opcode != "parameter")
 
     def before(self, row: Instruction, call: Call) -> Iterator[Instruction]:
-        """``row`` and what passes its array on to it, back to what makes it, through fusions."""
+        """``row`` and the instructions that pass its array on, back to its producer, through
+        fusions."""
         rows = self.module.computations[call.computation].instructions
         callers = list(call.callers)
         while True:
@@ -89,8 +90,8 @@ class Neighbours:
             row = rows[operand]
 
     def root(self, before: list[Instruction], call: Call) -> str:
-        """Return a name for what made the array: of the instruction, or of the element of a tuple
-        that it is, and of its computation."""
+        """Return a name for the producer of the array: the instruction, or the tuple element, and
+        the computation."""
         computation, callers = call.computation, list(call.callers)
         element = ""
         for row in before[:-1]:
@@ -103,7 +104,8 @@ class Neighbours:
     def _after(
         self, computation: Computation, row: Instruction, call: Call
     ) -> Iterator[Instruction]:
-        """What uses the array that ``row`` is, through what passes it on, and out of a fusion."""
+        """The users of the array ``row``, through instructions that pass it on, and out of a
+        fusion."""
         found = list(self._consumers(computation, row))
         yield from (one for one in found if one.opcode != "tuple")
         ends = [row, *found]

@@ -1,4 +1,4 @@
-"""The collectives of our own plan of a program, as they are compared with those of a compiler."""
+"""The collectives of shardcore's plan, in a form to compare with those of a compiler."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Planned:
     kind: str
     groups: Groups
     elements: int
-    """As :attr:`shardcore.explain.compiled.Part.elements`."""
+    """As in :attr:`shardcore.explain.compiled.Part.elements`."""
     stack: str
-    """The name stack of the op that required it."""
+    """The name stack of the op that needs it."""
     locations: tuple[str, ...]
-    """Of the op that required it, and of the one that it was made for."""
+    """The locations of the op that needs it, and of the op that it was inserted for."""
     sources: int
-    """The arguments of the program that its operand is computed from, a bit for each."""
+    """The program arguments that its operand is computed from, as a bit set."""
     targets: int
-    """The results of the program that are computed from it, likewise."""
+    """The program results that are computed from it, as a bit set."""
     sent: int
-    """A number that collectives share which send equal values."""
+    """A number that is equal for collectives that send equal values."""
     after: int | None = None
-    """The place in the plan of the collective whose result it sends, reduced or rearranged."""
+    """The index in the plan of the collective whose result it sends, reduced or rearranged."""
     sum: int | None = None
-    """The place of the first of the collectives whose results are added to its own at once."""
+    """The index of the first of the collectives whose results are added together with its own."""
 
 
 def planned(cost: Cost) -> list[Planned]:
@@ -57,7 +57,7 @@ def planned(cost: Cost) -> list[Planned]:
     ops = trial.local.module.ops()
     own = [op for op in ops if op.name.removeprefix("stablehlo.") in _KINDS]
     if len(own) != len(rows):
-        # A collective that no row counts, of a rule of the user's.
+        # A collective without a row in the cost, from a user's rule.
         named = {op.results[0].name: op for op in own}
         pairs = [(row, named[row.op]) for row in rows if row.op in named]
     else:
@@ -103,7 +103,7 @@ def _planned(
 
 
 def _numbers(ops: Sequence[Op]) -> dict[Value, int]:
-    """A number for each value, the same for values that equal ops make of equal operands."""
+    """A number for each value; equal ops with equal operands have equal results."""
     known: dict[Hashable, int] = {}
     numbers: dict[Value, int] = {}
     for op in ops:
@@ -120,7 +120,7 @@ def _numbers(ops: Sequence[Op]) -> dict[Value, int]:
 
 
 _SMALL = 256
-"""The bytes of constants that are compared."""
+"""The size up to which constants are compared."""
 
 _PASSED_ON = frozenset(
     f"stablehlo.{name}"
@@ -131,7 +131,7 @@ _PASSED_ON = frozenset(
 def _related(
     plan: list[Planned], ops: Sequence[Op], pairs: Sequence[tuple[CollectiveCost, Op]]
 ) -> list[Planned]:
-    """``plan`` with what is done at once with the results of its collectives."""
+    """``plan`` with the fields that relate collectives whose results are used together."""
     made_by: dict[Value, int] = {op.results[0]: at for at, (_, op) in enumerate(pairs)}
     places = {op: at for at, (_, op) in enumerate(pairs)}
     after: dict[int, int] = {}
@@ -149,7 +149,7 @@ def _related(
         if op in places:
             after[places[op]] = known[0]
         elif op.name == "stablehlo.add":
-            # Sums of the same devices are added first, and then reduced once.
+            # Partial sums over the same devices are added first, and then reduced once.
             one, other = first(known[0]), first(known[-1])
             if plan[one].groups == plan[other].groups and len(known) == 2:
                 sums[max(one, other)] = min(one, other)
@@ -164,7 +164,8 @@ def _related(
 
 
 def _flow(ops: Sequence[Op]) -> dict[Value, tuple[int, int]]:
-    """The arguments and the results of the entry function that each value belongs to."""
+    """For each value the arguments and the results of the entry function that it is connected
+    to."""
     function = next((op for op in ops if op.name == "func.func"), None)
     if function is None:
         return {}
@@ -193,7 +194,7 @@ def _flow(ops: Sequence[Op]) -> dict[Value, tuple[int, int]]:
 
 
 def _inner(op: Op, around: Flow) -> Iterator[tuple[Block, dict[Hashable, int], list[int]]]:
-    """The blocks of ``op`` with what is known around them."""
+    """The blocks of ``op`` with the flow that is known at its boundary."""
     wanted = [around.of(value)[1] for value in op.results]
     for region in op.regions[-1:] if op.name == "stablehlo.while" else op.regions:
         [block] = region
@@ -209,7 +210,7 @@ def _nodes(ops: Sequence[Op]) -> Iterator[Node]:
     for op in ops:
         operands = list(op.operands)
         if op.regions:
-            # What regions use of what is around them.
+            # Values from outside that the regions use.
             operands += [
                 operand for region in op.regions for block in region for operand in _used(block)
             ]

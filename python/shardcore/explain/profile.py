@@ -1,4 +1,4 @@
-"""Measured times of instructions, from traces of XProf (``.xplane.pb``) or of Perfetto (JSON)."""
+"""Measured times of instructions, from XProf traces (``.xplane.pb``) or Perfetto traces (JSON)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NAME = re.compile(r"%?([\w.\-]+)")
 
 
 class Event(NamedTuple):
-    """Something that a trace has a duration of."""
+    """An event of a trace, with a duration."""
 
     name: str
-    """The instruction, or whatever else it is."""
+    """The name of the instruction, or of another kind of event."""
     module: str | None
-    """The module of the instruction, if the trace says so."""
+    """The module of the instruction, if the trace has it."""
     line: str
-    """What the trace calls the row in which it is drawn."""
+    """The name of the row in which the trace shows it."""
     seconds: float
 
 
@@ -43,17 +43,18 @@ class Profile:
     """Durations by instruction."""
 
     name: str
-    """The file, or the folder of several."""
+    """The name of the file, or of the folder with several."""
     events: Mapping[tuple[str, str], tuple[float, int]]
-    """Seconds of all events of an instruction, and their number, by module and instruction; the
-    module is empty where the trace does not say it."""
+    """Total seconds and number of events, by module and instruction; the module is empty if the
+    trace does not have it."""
     notes: tuple[str, ...] = ()
 
     def seconds(self, module: str, rows: Iterable[Compiled]) -> dict[str, float]:
-        """Return the seconds of each collective of ``module`` in one run of the program, by its
-        name: the mean of its events times its runs, starts and ends of asynchronous ones added.
+        """Return the seconds of each collective of ``module`` in one run of the program, by name:
+        the mean over its events times its executions; starts and dones of asynchronous ones are
+        added.
 
-        What a device does while an asynchronous collective runs is no part of it.
+        Computation that runs during an asynchronous collective is not included.
         """
         found = {}
         for row in rows:
@@ -66,11 +67,11 @@ class Profile:
 
 
 def read_profile(given: str | os.PathLike[str]) -> Profile:
-    """Return the times of the trace at ``given``; of a folder those of its newest run.
+    """Return the times in the trace at ``given``; for a folder those of its newest run.
 
     Raises:
         ParseError: there is no trace, or it is damaged (``invalid-trace``).
-        OSError: it cannot be read.
+        OSError: the trace cannot be read.
     """
     path = Path(given)
     found = [path]
@@ -83,10 +84,10 @@ def read_profile(given: str | os.PathLike[str]) -> Profile:
         for event in _events(each):
             if (match := _NAME.match(event.name)) is not None:
                 is_async = _ASYNC.search(event.line) is not None
-                # Numbers of programs stand behind names of modules.
+                # Program numbers follow the module names.
                 key = (event.module or "").split("(")[0], match[1]
                 sums[is_async].setdefault(key, []).append(event.seconds)
-    # What runs beside others is drawn in rows of its own; the row of the device has what it waits.
+    # Overlapping events have rows of their own; the device's row has the time spent waiting.
     durations = sums[True] | sums[False]
     events = {name: (sum(each), len(each)) for name, each in durations.items()}
     notes = () if events else (f"{path} has no events",)
@@ -94,7 +95,7 @@ def read_profile(given: str | os.PathLike[str]) -> Profile:
 
 
 def _newest(folder: Path) -> list[Path]:
-    """The traces of the newest run in ``folder``, in one format."""
+    """The traces of the newest run in ``folder``, all in one format."""
     runs: dict[Path, list[Path]] = defaultdict(list)
     for root, _, names in os.walk(folder):
         for name in sorted(names):

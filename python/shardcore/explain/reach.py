@@ -1,7 +1,7 @@
-"""Which arguments of a program a value is computed from, and which results are computed from it.
+"""For each value the program arguments that it depends on, and the results that depend on it.
 
-Sets of arguments and of results are bits of a number. Graphs are lists of nodes in an order in
-which operands come first; what a node calls is of no account here.
+Sets of arguments and results are bit sets. A graph is a list of nodes with operands first; what a
+node calls is not considered here.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ class Node(NamedTuple):
     name: Hashable
     operands: Sequence[Hashable]
     tuple_index: int | None = None
-    """The element of its operand that it is; ``None`` if it is no such access."""
+    """The index of the tuple element that it reads; ``None`` if it reads none."""
     is_tuple: bool = False
-    """Whether it is the tuple of its operands."""
+    """Whether it is a tuple of its operands."""
     depends: tuple[int, ...] = ()
-    """The operands that each element of it is computed from, a bit for each; all without it."""
+    """For each element, the operands that it is computed from, as a bit set; by default all."""
 
 
 class Flow(NamedTuple):
     """Sets of arguments and results, by name of the value."""
 
     sources: dict[Hashable, int]
-    """The arguments that it is computed from."""
+    """The arguments that each value is computed from."""
     source_elements: dict[Hashable, list[int]]
     """The arguments that each element of a tuple is computed from."""
     targets: dict[Hashable, int]
-    """The results that are computed from it."""
+    """The results that are computed from each value."""
     target_elements: dict[Hashable, dict[int, int]]
-    """The results that are computed from each element of a tuple that is used by itself."""
+    """The results that are computed from each element of a tuple, for elements used on their
+    own."""
 
     def of(self, name: Hashable) -> tuple[int, int]:
-        """Return the arguments and the results of the value called ``name``."""
+        """Return the sources and targets of the value ``name``."""
         return self.sources.get(name, 0), self.targets.get(name, 0)
 
 
@@ -53,10 +54,10 @@ def flow(
 
     Args:
         nodes: the instructions, operands first.
-        given: the sources of what no node has operands for.
-        given_elements: the same for each element of tuples.
+        given: the sources of values without operands.
+        given_elements: the same, for each element of tuples.
         root: the name of the result.
-        wanted: the results that the root goes to, or those of each of its elements.
+        wanted: the targets of the root, or of each of its elements.
     """
     sources = dict(given)
     elements = dict(given_elements)

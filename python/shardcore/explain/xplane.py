@@ -1,4 +1,4 @@
-"""Reads the events of an ``XSpace``, the protocol buffer that XProf keeps traces in."""
+"""Reads the events of an ``XSpace``, the protocol buffer of XProf traces."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["xplane_events"]
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _STATS = ("hlo_op", "hlo_module")
 _ENDLESS = 10
-"""The bytes of the longest number."""
+"""The largest length of a varint, in bytes."""
 
 
 def xplane_events(data: bytes, name: str) -> Iterator[tuple[str, str, str, str | None, float]]:
     """Yield plane, line, instruction, module and seconds of each event of ``data``.
 
     Raises:
-        ParseError: it is no ``XSpace``, or was cut off (``invalid-trace``); the message has the
-            byte.
+        ParseError: the data are no ``XSpace``, or are cut off (``invalid-trace``); the message has
+            the byte position.
     """
     space = _Message(data, name)
     for field, value in space.fields():
@@ -72,7 +72,7 @@ def _plane(plane: _Message) -> Iterator[tuple[str, str, str, str | None, float]]
 
 
 def _entry(entry: _Message) -> tuple[int, _Message | None]:
-    """Key and value of an entry of a map."""
+    """The key and value of a map entry."""
     key, inner = 0, None
     for field, value in entry.fields():
         if field == 1 and isinstance(value, int):
@@ -83,7 +83,7 @@ def _entry(entry: _Message) -> tuple[int, _Message | None]:
 
 
 def _metadata(message: _Message) -> tuple[str, str, list[_Message]]:
-    """Name, name to show and stats of metadata."""
+    """The name, display name and stats of metadata."""
     name, shown, stats = "", "", []
     for field, value in message.fields():
         if isinstance(value, _Message):
@@ -97,7 +97,7 @@ def _metadata(message: _Message) -> tuple[str, str, list[_Message]]:
 
 
 def _stats(rows: list[_Message], wanted: dict[int, str], names: dict[int, str]) -> dict[str, str]:
-    """Those of ``rows`` that are ``wanted``, which are texts or refer to ``names``."""
+    """The ``wanted`` stats among ``rows``: strings, or references into ``names``."""
     found = {}
     for row in rows:
         key, text = 0, ""
@@ -114,7 +114,7 @@ def _stats(rows: list[_Message], wanted: dict[int, str], names: dict[int, str]) 
 
 
 class _Message:
-    """The bytes of a message, or of a text."""
+    """The bytes of a message, or of a string."""
 
     __slots__ = ("data", "end", "name", "start")
 

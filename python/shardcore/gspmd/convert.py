@@ -1,8 +1,8 @@
 """Converts between GSPMD's tilings and shardings over named axes.
 
-A tiling is a sequence of digits (:mod:`shardcore.gspmd.tiles`), and an axis of a mesh is a digit,
-whose stride is the product of the sizes of the axes after it. A digit that is part of an axis is a
-sub-axis. A mesh with device ids is treated as one in the default order with renumbered devices.
+A tiling is a sequence of digits (:mod:`shardcore.gspmd.tiles`). A mesh axis is a digit whose stride
+is the product of the sizes of the axes after it; a digit that is part of an axis is a sub-axis. A
+mesh with device ids is treated as one in default order with renumbered devices.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _axes(
 
 
 def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
-    """Return the axes and sub-axes that ``digits`` are, ``None`` if there are none."""
+    """Return the axes and sub-axes that equal ``digits``; ``None`` if there are none."""
     refs: list[AxisRef] = []
     for stride, size in digits:
         parts: list[AxisRef] = []
@@ -130,7 +130,7 @@ def _axes_of(digits: list[Digit], mesh: Mesh) -> list[AxisRef] | None:
 
 
 def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
-    """Return the minor-most part of a digit that is within one axis."""
+    """Return the minor-most part of a digit that lies within one axis."""
     below = 1
     for axis in reversed(mesh.axes):
         if below <= stride < below * axis.size:
@@ -150,8 +150,8 @@ def _part(mesh: Mesh, stride: int, size: int) -> AxisRef | None:
 def tiling(
     sharding: TensorSharding, manual: tuple[str, ...]
 ) -> tuple[TileAssignment, Iterable[str]] | None:
-    """Return the tiles of ``sharding`` and their subgroups; ``None`` where each device of its mesh
-    holds all of the tensor. See :meth:`HloSharding.from_sharding`.
+    """Return the tiles of ``sharding`` and their subgroups; ``None`` if each device of its mesh
+    holds the whole tensor. See :meth:`HloSharding.from_sharding`.
     """
     mesh = sharding.mesh
     if mesh is None:
@@ -200,7 +200,7 @@ def _digit(ref: AxisRef, mesh: Mesh) -> Digit:
 
 
 def _unused(used: list[Digit], mesh: Mesh) -> list[Digit]:
-    """Return the digits, major to minor, that fill what ``used`` leaves of the mesh."""
+    """Return the digits, major to minor, of the part of the mesh that ``used`` leaves."""
     unused: list[Digit] = []
     end = mesh.num_devices
     for stride, size in sorted((digit for digit in used if digit.size > 1), reverse=True):

@@ -1,4 +1,4 @@
-"""Reads a text from left to right; errors have the place in the text.
+"""Reads a text from left to right; errors have the position in the text.
 
 White space and ``/* comments */`` are allowed between any two tokens.
 """
@@ -32,12 +32,12 @@ def located(
     span: tuple[int, int],
     hint: str | None = None,
 ) -> ShardcoreError:
-    """Return the error of a mistake at ``span`` in ``text``."""
+    """Return the error for a mistake at ``span`` in ``text``."""
     return kind(Diagnostic(code, message, hint, "<string>", place_of(text, *span)))
 
 
 def invalid(message: str, hint: str, *, text: str | None = None) -> ShardcoreError:
-    """Return the error of a sharding that cannot be converted; ``text`` is the whole sharding."""
+    """Return the error for a sharding that cannot be converted; ``text`` is the whole sharding."""
     if text is None:
         return VerificationError(Diagnostic("invalid-sharding", message, hint))
     return located(VerificationError, "invalid-sharding", message, text, (0, len(text)), hint)
@@ -64,7 +64,7 @@ class Cursor:
         return located(ParseError, "syntax", message, self.text, here, hint or FORMS)
 
     def bad(self, message: str, since: int, hint: str | None = None) -> ShardcoreError:
-        """Return the error of text from ``since`` to here that parses but is invalid."""
+        """Return the error that the text from ``since`` to here parses, but is not valid."""
         end = len(self.text[: self.at].rstrip())
         span = (since, max(end, since + 1))
         return located(
@@ -76,7 +76,7 @@ class Cursor:
         return self.text.startswith(token, self.at)
 
     def accept(self, token: str) -> bool:
-        """Step over ``token`` if it comes next."""
+        """Step over ``token`` if it comes next; return whether it did."""
         if not self.sees(token):
             return False
         self.at += len(token)
@@ -84,7 +84,7 @@ class Cursor:
         return True
 
     def expect(self, token: str, where: str) -> None:
-        """Step over ``token``, which has to come next."""
+        """Step over ``token``, or raise if it does not come next."""
         if not self.accept(token):
             found = repr(self.text[self.at]) if self.at < len(self.text) else "the end"
             raise self.error(f"expected {token!r} {where}, found {found}")
@@ -112,7 +112,7 @@ class Cursor:
         return name
 
     def equals(self, at: int, name: str) -> None:
-        """Step over the ``=`` behind ``name``, which ends at ``at``."""
+        """Step over the ``=`` after ``name``, which ends at ``at``."""
         if self.at != at or not self.accept("="):
             raise self.error(f"expected '=' right behind {name}", f"write {name}=", (at, at + 1))
 
@@ -134,7 +134,7 @@ class Cursor:
         return int(found)
 
     def numbers(self, what: str, most: int = MOST_ITEMS) -> list[int]:
-        """Step over numbers with commas between them, ``most`` at most."""
+        """Step over comma-separated numbers, at most ``most``."""
         start = self.at
         found = [self.number(what)]
         while self.accept(","):
@@ -144,7 +144,7 @@ class Cursor:
         return found
 
     def product(self, sizes: Iterable[int], since: int) -> int:
-        """Return the product of ``sizes``, which stand behind ``since`` and count devices."""
+        """Return the product of ``sizes``, which start at ``since`` and count devices."""
         total = 1
         for size in sizes:
             total *= size
@@ -153,7 +153,7 @@ class Cursor:
         return total
 
     def iota_order(self, reshape: tuple[int, ...]) -> tuple[int, ...]:
-        """Step over ``T(1,0)``, which follows several dims, and never one."""
+        """Step over ``T(1,0)``, which follows several dims, and never a single one."""
         if len(reshape) == 1:
             return (0,)
         self.expect("T", "and the order of the dims")

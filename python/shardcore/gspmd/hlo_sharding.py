@@ -1,8 +1,8 @@
-"""A sharding as GSPMD writes it.
+"""A sharding in GSPMD's notation.
 
-Only the canonical form is stored: a tiling of one tile is replicated (or manual, or unreduced),
-subgroups of one kind are one dim, in the order manual, unreduced, replicated, and the devices that
-share a tile are listed in ascending order.
+Only the canonical form is stored: a tiling with one tile is replicated (or manual, or unreduced);
+subgroups of one kind are merged into one dim, in the order manual, unreduced, replicated; and the
+devices that share a tile are listed in ascending order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SUBGROUPS", "HloSharding"]
 
 SUBGROUPS = ("manual", "unreduced", "replicated")
-"""What the devices of a subgroup may do with their common tile, in canonical order."""
+"""The kinds of subgroups, whose devices share a tile, in canonical order."""
 _INDEX_EVERY = 5
 
 
@@ -72,8 +72,9 @@ class HloSharding:
         """Read a sharding.
 
         Raises:
-            ParseError: it is not GSPMD's notation.
-            VerificationError: it parses but is inconsistent: devices used twice, or too few.
+            ParseError: the text is not in GSPMD's notation.
+            VerificationError: it parses, but is inconsistent: a device is used twice, or there are
+                too few.
         """
         from shardcore.gspmd.parse import parse
 
@@ -97,7 +98,7 @@ class HloSharding:
         if prod(tiles.dims[:rank]) == 1:
             if len(set(kinds)) == 1:
                 return HloSharding(kinds[0])
-            # Not if it is unreduced: XLA keeps that tiling.
+            # Not for unreduced: XLA keeps that tiling.
             if present in (("replicated",), ("manual",)):
                 return HloSharding(present[0])
         order = sorted(range(len(kinds)), key=lambda at: SUBGROUPS.index(kinds[at]))
@@ -111,10 +112,10 @@ class HloSharding:
     def from_sharding(sharding: TensorSharding, manual: Iterable[str] = ()) -> HloSharding:
         """Convert ``sharding`` to GSPMD's notation; ``manual`` are its mesh's manual axes.
 
-        Open dims, priorities and the names of axes are lost: the notation does not have them.
+        Open dims, priorities and the names of axes are lost, because the notation lacks them.
 
         Raises:
-            VerificationError: the mesh is not known, or a manual axis is not one of its axes.
+            VerificationError: the mesh is unknown, or lacks a manual axis.
         """
         from shardcore._core import TensorSharding
         from shardcore.gspmd.convert import tiling
@@ -131,17 +132,17 @@ class HloSharding:
     def to_sharding(self, mesh: Mesh | None = None, *, rank: int | None = None) -> TensorSharding:
         """Convert it to a sharding over the axes of ``mesh``, with sub-axes where needed.
 
-        Without ``mesh`` one is made of the axes that the tiling needs, ``x``, ``y``, ``z`` if there
-        are three at most and ``axis_0``, ... if there are more; an order of devices that no order
-        of axes gives becomes the mesh's ``device_ids``.
+        Without ``mesh``, one is made of the axes that the tiling needs, called ``x``, ``y``, ``z``
+        if there are at most three, else ``axis_0``, ...; an order of devices that no order of axes
+        gives becomes the mesh's ``device_ids``.
 
         Args:
             mesh: the mesh.
-            rank: number of dims of the tensor, which ``{replicated}`` does not say [0].
+            rank: the rank of the tensor, which ``{replicated}`` does not tell; by default 0.
 
         Raises:
-            VerificationError: the axes of the mesh do not have such tiles, or it is not the
-                sharding of one tensor (``manual``, tuples), or its number of dims is not ``rank``.
+            VerificationError: the axes of the mesh cannot form such tiles, or it is not the
+                sharding of one tensor (``manual``, tuples), or its rank is not ``rank``.
         """
         from shardcore._core import Mesh
         from shardcore.gspmd.convert import to_sharding

@@ -1,8 +1,9 @@
-"""Infers a mesh from the tilings that are over it.
+"""Infers a mesh from tilings.
 
-Every tiling splits device numbers into digits. The strides of all digits of all tilings bound the
-axes of the mesh; there is such a mesh if each stride divides the next larger one. If a tiling lists
-its devices in an order without digits, the mesh gets that order as its device ids.
+Every tiling splits device numbers into digits. The strides of the digits of all tilings are
+boundaries of the axes of the mesh; a mesh exists if each stride divides the next larger one. If a
+tiling lists its devices in an order that digits cannot express, the mesh gets that order as its
+device ids.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SHORT_NAMES = ("x", "y", "z")
 def tiling_digits(
     sharding: HloSharding, device_ids: Sequence[int] | None
 ) -> list[list[Digit]] | None:
-    """Return the digits of each dim over a mesh with these devices; ``None`` if there are none."""
+    """Return the digits of each dim over a mesh with these devices; ``None`` if none exist."""
     tiles = sharding.tiles
     if tiles is None:
         return []
@@ -51,7 +52,7 @@ def tiling_digits(
 
 
 def _with_sorted_dim(tiles: TileAssignment, dim: int) -> TileAssignment:
-    """Return the tiles with the devices along ``dim`` in ascending order of the first ones."""
+    """Return the tiles with the devices along ``dim`` sorted by the first one of each position."""
     rank = len(tiles.dims)
     last = [at for at in range(rank) if at != dim] + [dim]
     moved = tiles.transposed(last)
@@ -65,10 +66,10 @@ def _with_sorted_dim(tiles: TileAssignment, dim: int) -> TileAssignment:
 
 
 def infer_mesh(shardings: Sequence[HloSharding]) -> Mesh:
-    """Return a mesh over whose axes and sub-axes all of the tilings are.
+    """Return a mesh such that all tilings are over its axes and sub-axes.
 
     Raises:
-        VerificationError: there is none.
+        VerificationError: there is no such mesh.
     """
     first = shardings[0]
     count = first.num_devices or 0

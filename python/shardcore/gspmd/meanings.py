@@ -1,7 +1,7 @@
-"""Converts the annotations of a module to one mesh, and ``sdy`` shardings over it.
+"""Converts the GSPMD annotations of a module to one mesh, and ``sdy`` shardings over it.
 
-Rust finds the annotations (``rust/src/import/hlo_annotations.rs``) and replaces them by what this
-returns (``hlo_shardings.rs``).
+Rust finds the annotations (``rust/src/import/hlo_annotations.rs``) and replaces them by the
+shardings that this module returns (``hlo_shardings.rs``).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Annotation(NamedTuple):
     span: tuple[int, int]
     """Its span in the program's text, quotes included, in bytes."""
     ranks: list[int | None]
-    """The number of dims of each value that it is about."""
+    """The rank of each value that it annotates."""
     config: str
     """The ``backend_config`` of a call."""
 
 
 Meaning = tuple[list[str | None], list[int | None], list[str]]
-"""For each value a sharding and a shard group, if any; then the manual axes of a body."""
+"""For each value a sharding and a shard group, if any; and the manual axes of a body."""
 
 
 def meanings(
@@ -46,18 +46,18 @@ def meanings(
     mesh: Mesh | None,
     symbol: str,
 ) -> tuple[Mesh, list[Meaning]]:
-    """Return the mesh, and the shardings that each annotation denotes over it.
+    """Return the mesh, and the shardings over it that each annotation denotes.
 
     Args:
-        annotations: all of a module.
+        annotations: all annotations of a module.
         source: the text of the module and its name, for errors.
         partitions: ``mhlo.num_partitions``.
         mesh: the mesh, if it is given.
-        symbol: the name that the mesh has in shardings.
+        symbol: the name of the mesh in shardings.
 
     Raises:
         ParseError: an annotation is no sharding.
-        VerificationError: no mesh, or not ``mesh``, has axes for all of the shardings.
+        VerificationError: no mesh, or not ``mesh``, has axes for all shardings.
     """
     reader = _Reader(*source)
     parsed = [reader.parse(annotation) for annotation in annotations]
@@ -88,7 +88,8 @@ class _Reader:
         return self.known[text]
 
     def error(self, error: ShardcoreError, annotation: Annotation) -> ShardcoreError:
-        """Return ``error``, which is about the text of ``annotation``, with its place there."""
+        """Return ``error``, an error in the text of ``annotation``, with its position in the
+        program."""
         first = error.diagnostics[0]
         encoded = self.source.encode("utf-8", "surrogatepass")
         start, end = annotation.span
@@ -98,7 +99,7 @@ class _Reader:
         at = len(encoded[: start + 1].decode("utf-8", "replace"))
         span = (at, at + len(written))
         place = first.place
-        # Where the string has escapes, columns differ: the whole string is marked.
+        # If the string has escapes, columns differ: the whole string is marked.
         if place is not None and place.line == 1 and written == annotation.text:
             begin = at + place.column - 1
             if place.end_column - place.column < len(written):
@@ -109,7 +110,7 @@ class _Reader:
     def common_mesh(
         self, annotations: list[Annotation], parsed: list[HloSharding], partitions: int | None
     ) -> Mesh:
-        """Return a mesh over whose axes and sub-axes all shardings are."""
+        """Return a mesh such that all shardings are over its axes and sub-axes."""
         leaves = [
             (leaf, annotation)
             for annotation, sharding in zip(annotations, parsed, strict=True)
@@ -159,7 +160,7 @@ def _open_dims(config: str) -> tuple[int, ...]:
 
 
 def _body_axes(sharding: HloSharding, mesh: Mesh) -> list[str]:
-    """The manual axes of the body that a call with ``sharding`` starts."""
+    """The manual axes of the body that starts at a call with ``sharding``."""
     if sharding.kind == "manual":
         return [axis.name for axis in mesh.axes]
     if sharding.named is not None:
@@ -184,12 +185,12 @@ def _sdy_text(
     if rank is None:
         return None
     if sharding.kind == "manual" or (sharding.named and sharding.named.word == "manual"):
-        # Inside a manual body over all axes nothing is left to shard.
+        # Inside a manual body over all axes there is nothing left to shard.
         return None
     if sharding.kind == "unknown" and sharding.shard_group is not None:
         return None
     if sharding.kind == "tiled" and "manual" in sharding.subgroups:
-        # Inside a manual body: its axes are not to be said again.
+        # Inside a manual body, the manual axes must not be repeated.
         _, dims = manual_axes(sharding, mesh)
         found = TensorSharding(mesh, dims)
         if found.rank != rank:
@@ -203,7 +204,7 @@ def _sdy_text(
     elif sharding.kind == "maximal" or (
         sharding.named and _is_on_one_device(sharding.named.sharding)
     ):
-        # A mesh of its own; propagation lifts it.
+        # A maximal sharding has its own mesh, which is inlined; propagation lifts it.
         return str(to_sharding(sharding, None, rank))
     else:
         found = to_sharding(sharding, mesh, rank)

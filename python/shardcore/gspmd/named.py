@@ -1,8 +1,8 @@
 """The form of a sharding that names its axes: ``{mesh['x'=2,'y'=4], [{'x'}, {'y', ?}]}``.
 
 Source: XLA's HloSharding V3. It is a :class:`TensorSharding` with a set of manual axes. It is read
-and written as the XLA of the installed jaxlib does it; that of 0.12 has other words for one device
-and says how unreduced axes are reduced.
+and written as by the XLA in the installed jaxlib; that of 0.12 has other words for one device, and
+writes how unreduced axes are reduced.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NamedForm:
     order: TileAssignment | None = None
     """The order of the devices, if it is not 0, 1, 2, ..."""
     word: str | None = None
-    """``replicated``, ``unreduced`` or ``manual`` if it is written in place of dims."""
+    """``replicated``, ``unreduced`` or ``manual``, if that is written instead of dims."""
 
     def __str__(self) -> str:
         mesh = self.sharding.mesh
@@ -84,7 +84,7 @@ def _is_new() -> bool:
 
 
 def _one_device_words() -> tuple[str, ...]:
-    """Return the words before the number of a device; XLA writes the last one."""
+    """Return the words before the number of a single device; XLA writes the last one."""
     return ("maximal_mesh", "single_device") if _is_new() else ("maximal_mesh",)
 
 
@@ -153,7 +153,7 @@ def parse_named(cursor: Cursor) -> NamedForm:
 
 
 def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) -> str | None:
-    """Return the word for a sharding without dims, if there is one; ignores axes of size 1."""
+    """Return the word for a sharding without dims, if there is one; axes of size 1 are ignored."""
     if not (sharding.unreduced or manual or sharding.replicated):
         return "replicated"
     for word, axes in (("unreduced", sharding.unreduced), ("manual", manual)):
@@ -163,7 +163,7 @@ def _word_of(sharding: TensorSharding, manual: tuple[AxisRef, ...], mesh: Mesh) 
 
 
 def _strict(mesh: Mesh, dims: Sequence[DimSharding], read: _Attributes) -> TensorSharding:
-    """Return the sharding, whose axes have to be in canonical order, as XLA wants them."""
+    """Return the sharding; its axes have to be in canonical order, as XLA requires."""
     text = f"<@mesh, [{', '.join(map(str, dims))}]"
     replicated, unreduced = (read.axes.get(name, []) for name in ("replicated", "unreduced"))
     for name, axes in (("replicated", replicated), ("unreduced", unreduced)):
@@ -175,7 +175,7 @@ def _strict(mesh: Mesh, dims: Sequence[DimSharding], read: _Attributes) -> Tenso
 
 
 def _checked(cursor: Cursor, make: Callable[[], _Made]) -> _Made:
-    """Return what ``make`` returns; its errors get the place in the text."""
+    """Return what ``make`` returns; its errors get the position in the text."""
     try:
         return make()
     except VerificationError as error:
@@ -187,7 +187,7 @@ def _check_manual(cursor: Cursor, sharding: TensorSharding, manual: tuple[AxisRe
     if mesh is None:
         return
     try:
-        # Manual axes have to be sorted and merged as unreduced axes are.
+        # Manual axes have to be sorted and merged, like unreduced axes.
         alike = _Attributes()
         alike.axes["unreduced"] = list(manual)
         _strict(mesh, [], alike)
@@ -276,7 +276,7 @@ def _axes(cursor: Cursor, mesh: Mesh, *, may_be_open: bool) -> tuple[list[AxisRe
 
 
 def _axis_name(written: str, mesh: Mesh) -> str:
-    """Return the axis that is named; XLA also accepts its index in place of the name."""
+    """Return the named axis; XLA also accepts its index instead of the name."""
     if written in mesh or not _INDEX.fullmatch(written):
         return written
     names = mesh.axis_names
@@ -299,7 +299,7 @@ def _attribute(cursor: Cursor, read: _Attributes, names: tuple[str, ...], mesh: 
 
 
 def _reduction(cursor: Cursor) -> _Reduction:
-    """Step over how unreduced axes are reduced."""
+    """Step over the reduction of unreduced axes."""
     start = cursor.at
     word = cursor.word()
     for op in _REDUCTIONS:

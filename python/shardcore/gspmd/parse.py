@@ -25,7 +25,7 @@ def parse(text: str) -> HloSharding:
     """Parse all of ``text``; see :meth:`HloSharding.parse`."""
     expect(text, str)
     if "Sharding(" in text:
-        # The calculus is loaded only for what JAX prints.
+        # The calculus is imported only for shardings that JAX prints.
         from shardcore.calculus.pasted import unwrap
 
         text = unwrap(text).text

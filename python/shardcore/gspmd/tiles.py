@@ -1,9 +1,8 @@
-"""Tile assignments: which device has which tile of a tensor.
+"""Tile assignments: which device holds which tile of a tensor.
 
 A tile assignment is an array of device ids. Its leading dims are those of the tensor, with the
-number of tiles as their sizes; the others are subgroups, whose devices have the same tile. The
-devices are either listed, or 0, 1, 2, ... reshaped to ``reshape`` and transposed by ``perm`` (an
-*iota*).
+numbers of tiles as sizes; the others are subgroups, whose devices share a tile. The devices are
+either listed, or an *iota*: 0, 1, 2, ... reshaped to ``reshape`` and transposed by ``perm``.
 
 An array that is a reordering of mesh axes is a sequence of :class:`Digit`: in mixed radix, the
 number of a device has the digits of the number of its tile in another order.
@@ -23,18 +22,18 @@ from shardcore.gspmd.cursor import invalid
 __all__ = ["MAX_LISTED", "Digit", "TileAssignment", "digits_of_list", "split_digits"]
 
 MAX_LISTED = 1 << 20
-"""More devices than this are not listed one by one."""
+"""The largest number of devices that are listed one by one."""
 
 
 class Digit(NamedTuple):
-    """One digit of a tile's number: ``size`` values, each ``stride`` devices after the last."""
+    """One digit of a tile's number: ``size`` values, ``stride`` devices apart."""
 
     stride: int
     size: int
 
 
 def split_digits(digits: list[Digit], dims: tuple[int, ...]) -> list[list[Digit]] | None:
-    """Split ``digits``, major to minor, into those of each dim; ``None`` if sizes do not fit."""
+    """Split ``digits``, major to minor, among the dims; ``None`` if the sizes do not fit."""
     rest = [digit for digit in reversed(digits) if digit.size > 1]
     dealt: list[list[Digit]] = []
     for dim in dims:
@@ -58,7 +57,7 @@ def split_digits(digits: list[Digit], dims: tuple[int, ...]) -> list[list[Digit]
 
 
 def digits_of_list(places: list[int]) -> list[Digit] | None:
-    """Find the digits, major to minor, that count ``places``; ``None`` if there are none."""
+    """Find the digits, major to minor, that enumerate ``places``; ``None`` if there are none."""
     found: list[Digit] = []
     total, length = len(places), 1
     if not places or places[0] != 0:
@@ -80,7 +79,7 @@ def digits_of_list(places: list[int]) -> list[Digit] | None:
 
 @dataclass(frozen=True)
 class TileAssignment:
-    """Device ids arranged as ``dims``: an iota, or listed in ``devices``."""
+    """Device ids arranged in the shape ``dims``: an iota, or listed in ``devices``."""
 
     dims: tuple[int, ...]
     reshape: tuple[int, ...] = ()
@@ -122,7 +121,7 @@ class TileAssignment:
 
     @property
     def is_iota(self) -> bool:
-        """Whether the devices are an iota and not listed."""
+        """Whether the devices are an iota, not a list."""
         return self.devices is None
 
     @property
@@ -150,11 +149,11 @@ class TileAssignment:
         return places
 
     def reshaped(self, dims: tuple[int, ...]) -> TileAssignment:
-        """Return the same devices in dims of other sizes."""
+        """Return the same devices in another shape."""
         return TileAssignment(dims, self.reshape, self.perm, self.devices)
 
     def transposed(self, order: list[int]) -> TileAssignment:
-        """Return the same with its dims in another order; listed if it is no iota."""
+        """Return the array with its dims in another order; listed if it is no iota."""
         dims = tuple(self.dims[at] for at in order)
         if [at for at in order if self.dims[at] > 1] == [
             at for at, size in enumerate(self.dims) if size > 1
@@ -171,7 +170,7 @@ class TileAssignment:
         return TileAssignment(dims, devices=tuple(devices[place] for place in places))
 
     def with_sorted_groups(self) -> TileAssignment:
-        """Return the same with the devices along the last dim in ascending order."""
+        """Return the array with the devices along the last dim in ascending order."""
         if not self.dims:
             return self
         size = self.dims[-1]
@@ -193,7 +192,7 @@ class TileAssignment:
 
 
 def of_digits(dims: tuple[int, ...], digits: list[Digit]) -> TileAssignment:
-    """Return the iota whose digits, major to minor, are these; they use every device once."""
+    """Return the iota with these digits, major to minor; they use every device once."""
     by_place = sorted(digits, reverse=True)
     perm = tuple(by_place.index(digit) for digit in digits)
     return TileAssignment.iota(dims, tuple(digit.size for digit in by_place), perm)

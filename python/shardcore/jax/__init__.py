@@ -46,7 +46,7 @@ from shardcore.jax.measure import measure
 from shardcore.jax.result import JaxResult
 from shardcore.jax.specs import partition_spec
 
-# Locations in a lowered program are lines of the user's code, not of this package.
+# Locations in a lowered program are to be lines of the user's code, not of this package.
 _source_info.register_exclusion(f"{_Path(__file__).parent.parent}{_sep}")
 
 __all__ = [

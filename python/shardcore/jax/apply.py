@@ -1,7 +1,8 @@
 """Functions with the shardings of a plan: jitted over devices, their values constrained.
 
-The function is traced once, and runs for arguments of these shapes. The constraints that it has are
-removed, as the plan was found without them, and those of the plan are made where its values are.
+The function is traced once, and the jitted function takes arguments of these shapes only. Its own
+constraints are removed, because the plan was found without them, and the plan's constraints are put
+on the values it names.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _changed_p.multiple_results = True
 
 @dataclass
 class Wanted:
-    """A value that is to be constrained."""
+    """A value that gets a sharding constraint."""
 
     location: str
-    """``file:line:column`` of the expression that makes it."""
+    """``file:line:column`` of the expression that computes the value."""
     primitive: str
     shape: tuple[int | None, ...]
     spec: PartitionSpec
     is_found: bool = False
 
     def is_of(self, equation: Any) -> bool:
-        """Whether ``equation`` makes the value."""
+        """Whether ``equation`` computes this value."""
         if self.is_found or equation.primitive.name != self.primitive:
             return False
         [first, *_] = equation.outvars
@@ -54,13 +55,13 @@ def applied(
     *,
     keeps_constraints: bool,
 ) -> Any:
-    """Return a ``jax.stages.Traced`` as a jitted function over ``mesh``.
+    """Return a traced function (``jax.stages.Traced``) as a jitted function over ``mesh``.
 
     Args:
-        traced: the function.
-        shardings: trees of ``PartitionSpec`` of its positional arguments and its results; ``None``
-            leaves one open.
-        constraints: the values that are constrained.
+        traced: the traced function.
+        shardings: two trees of ``PartitionSpec``, one of the positional arguments and one of the
+            results; ``None`` leaves a sharding open.
+        constraints: the values to constrain.
         mesh: the mesh.
         keeps_constraints: whether the function's own constraints stay.
     """
@@ -82,11 +83,11 @@ def applied(
 def mesh_on_devices(
     mesh: Mesh, given: JaxMesh | None, devices: Sequence[Any] | None
 ) -> jax.sharding.Mesh:
-    """Return ``mesh`` with devices: those of ``given`` if that is the same, else of ``devices``, or
-    the first of JAX's.
+    """Return ``mesh`` with devices: ``given`` if it has the same axes and devices, else a mesh of
+    ``devices``, or of the first of ``jax.devices()``.
 
     Raises:
-        LoweringError: there are not as many (``devices``).
+        LoweringError: there are too few devices (``devices``).
     """
     if devices is None and isinstance(given, jax.sharding.Mesh) and is_same_mesh(mesh, given):
         return given
@@ -96,7 +97,7 @@ def mesh_on_devices(
 
 
 def _over(tree: Any, mesh: jax.sharding.Mesh) -> Any:
-    """``tree`` of specs as shardings over ``mesh``."""
+    """``tree`` with each ``PartitionSpec`` as a sharding over ``mesh``."""
     return jax.tree.map(
         lambda spec: None if spec is None else NamedSharding(mesh, spec),
         tree,
@@ -113,7 +114,7 @@ def _changes(
     constraints: Sequence[Wanted], mesh: jax.sharding.Mesh, keeps_constraints: bool
 ) -> Callable[[Any], Any]:
     def change(equation: Any) -> Any:
-        """The equation in place of a constraint, or of one whose result is constrained."""
+        """The equation that replaces a constraint, or an equation whose result is constrained."""
         if equation.primitive.name == "sharding_constraint" and not keeps_constraints:
             return _changed(equation, lambda x: [x])
         wanted = next((each for each in constraints if each.is_of(equation)), None)
@@ -138,9 +139,9 @@ def _changed(equation: Any, run: Callable[..., Any]) -> Any:
 
 
 def _results(equation: Any, operands: Sequence[Any]) -> list[Any]:
-    """What ``equation`` makes of ``operands``."""
+    """The results of ``equation`` for ``operands``."""
     bound = equation.primitive.get_bind_params(equation.params)
-    # JAX before 0.10 has functions beside the parameters.
+    # JAX before 0.10 has functions next to the parameters.
     functions, params = bound if isinstance(bound, tuple) else ((), bound)
     found = equation.primitive.bind(*functions, *operands, **params)
     return list(found) if equation.primitive.multiple_results else [found]

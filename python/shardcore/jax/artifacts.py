@@ -15,7 +15,7 @@ _OTHER_VERSIONS = {
     "unsupported version": "read them with the JAX that wrote them, or a later one",
     "backward-compatibility window": "JAX 0.11.0 and earlier read them; or export anew",
 }
-"""What to do where JAX says in these words that another version of it wrote the bytes."""
+"""The hint for each message with which JAX says that another version of it wrote the bytes."""
 
 
 def from_exported(exported: jax.export.Exported, mesh: JaxMesh | None) -> Lowered:
@@ -39,9 +39,9 @@ def from_bytes(data: bytes, mesh: JaxMesh | None) -> Lowered:
     Bytecode has no pytrees, so arguments and results are tuples.
 
     Raises:
-        LoweringError: it is neither (``artifact``), or another version of JAX wrote it, which this
-            one does not read (``jax-version``).
-        ParseError: it is bytecode that cannot be read (``bytecode``).
+        LoweringError: the bytes are neither of these (``artifact``), or another version of JAX
+            wrote them, which the installed one cannot read (``jax-version``).
+        ParseError: the bytecode cannot be read (``bytecode``).
     """
     if data.startswith(MAGIC):
         return Lowered(Module.parse(data, filename="<bytecode>"), None, mesh)

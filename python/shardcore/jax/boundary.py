@@ -1,4 +1,5 @@
-"""The leaves of a partitioned function, and shardings of them that JAX arrays cannot have."""
+"""The arguments and results of a partitioned function, and checks that JAX can say their
+shardings."""
 
 from __future__ import annotations
 
@@ -24,21 +25,21 @@ class Leaf:
     """A leaf of the arguments or results of a function."""
 
     name: str
-    """Its name in the user's program."""
+    """The leaf's path in the user's program."""
     shape: tuple[int, ...]
-    """Its shape in the user's program, in which a PRNG key is one element."""
+    """Its shape in the user's program, where a PRNG key is one element."""
     dtype: Any
     """Its element type in the user's program."""
     sharding: NamedSharding
     """Its sharding over the mesh that the program runs on."""
     shard: ShapedArray
-    """Shape and type of its shard on one device; of PRNG keys, those of their data."""
+    """Shape and type of its shard on one device; for PRNG keys, those of the key data."""
     is_donated: bool
-    """Whether the program may write to its memory."""
+    """Whether the program may reuse its memory (the argument is donated)."""
 
     @property
     def is_key(self) -> bool:
-        """Whether it holds PRNG keys, whose data are integers."""
+        """Whether it holds PRNG keys, whose data are unsigned integers."""
         return bool(jax.numpy.issubdtype(self.dtype, jax.dtypes.extended))
 
     def describe(self) -> Any:
@@ -65,12 +66,12 @@ def leaves(
 ) -> list[Leaf]:
     """Return ``ports``, sharded over ``own``, as leaves over ``mesh``, the user's mesh.
 
-    ``avals`` are their shapes and types in the user's program; without them those of the lowered
-    program are taken.
+    ``avals`` are the shapes and types in the user's program; if it is ``None``, those of the
+    lowered program are used.
 
     Raises:
         LoweringError: JAX arrays cannot have some of the shardings (``unsayable-sharding``);
-            ``.diagnostics`` has all of them.
+            ``.diagnostics`` lists all of them.
     """
     problems = [problem for port in ports for problem in _problems(port, own, mesh)]
     if problems:
@@ -80,8 +81,8 @@ def leaves(
 
 
 def _problems(port: Port, own: Mesh | None, mesh: jax.sharding.Mesh) -> list[Diagnostic]:
-    """The properties of ``port`` that arrays over ``mesh`` cannot have; others are sharded over
-    ``own``.
+    """The properties of ``port`` that a JAX array over ``mesh`` cannot have. ``own`` is the mesh
+    that the other ports are sharded over.
     """
     name, sharding = port.label or port.name, _sharding_over_axes(port)
     if sharding is None:

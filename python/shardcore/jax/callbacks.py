@@ -1,9 +1,8 @@
 """Callbacks into the host, lowered where there are no devices.
 
-JAX lowers ``jax.debug.print``, ``inspect_array_sharding`` and callbacks to calls of the function
-that runs on the host, for which it wants the devices that call it. Without devices nothing will
-run, so that a call without a function says all that there is to say: a custom call with the
-operands and results of JAX's.
+JAX lowers ``jax.debug.print``, ``inspect_array_sharding`` and callbacks to custom calls of a host
+function, and needs the devices that call it. Without devices nothing runs, so a custom call with
+the same operands and results, but without the function, is enough.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _TARGETS = {
     "pure_callback": _CALL,
     "inspect_sharding": _INSPECT,
 }
-"""The target of the custom call that JAX makes of a primitive on hosts."""
+"""The custom call target to which JAX lowers each host callback primitive."""
 _ON_FIRST_DEVICE = "<mesh<[], device_ids=[0]>, []>"
 
 _call_p = Primitive("host_call")
@@ -35,15 +34,15 @@ _call_p.multiple_results = True
 
 
 def without_host(traced: Any) -> Any:
-    """Return a ``jax.stages.Traced`` with calls of unknown functions in place of its callbacks.
+    """Return a ``jax.stages.Traced`` whose callbacks are calls without a host function.
 
-    Ordered ones stay: over more than one device JAX refuses them.
+    Ordered callbacks stay: JAX refuses them over more than one device.
     """
     return replaced(traced, _without_host)
 
 
 def _without_host(equation: Any) -> Any:
-    """The call in place of a callback that is not ordered; ``None`` for other equations."""
+    """The call that replaces an unordered callback; ``None`` for other equations."""
     name = equation.primitive.name
     if name not in _TARGETS or any(map(is_ordered, equation.effects)):
         return None
@@ -58,7 +57,7 @@ def _lowered(context: Any, *operands: Any, target: str, has_side_effect: bool) -
         for aval in context.avals_out
     ]
     call = stablehlo.CustomCallOp(
-        # Calls that inspect an array pass it on, to nobody.
+        # A call that inspects an array has a result in JAX, which nothing uses.
         [operand.type for operand in operands] if target == _INSPECT else types,
         operands,
         call_target_name=ir.StringAttr.get(target),

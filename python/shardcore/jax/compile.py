@@ -32,22 +32,22 @@ def compile(
     """Partition a program, and compile the per-device program for JAX's devices.
 
     Args:
-        program: what :func:`lower` returns, whose shardings are completed first; or the result of
+        program: what :func:`lower` returns, whose shardings are propagated first; or the result of
             ``propagate`` on it; or a :class:`shardcore.Result`, whose arguments and results are
             tuples.
-        devices: the devices to run on: ``devices[k]`` has the id ``k`` that meshes of the program
-            list. By default those of the function's mesh, or, if it has none, the first of
+        devices: the devices to run on: ``devices[k]`` is the device with id ``k`` in the program's
+            meshes. By default the devices of the function's mesh; if it has none, the first of
             ``jax.devices()``.
         policy: how to choose where an op can be computed in more than one way; see
             :meth:`shardcore.Result.partition`.
 
     Raises:
-        LoweringError: there are too few devices, or ones that are listed twice (``devices``); JAX
-            arrays cannot have the sharding of an argument or a result, as where dims are uneven
-            (``unsayable-sharding``); XLA refuses the program (``lowering``).
+        LoweringError: there are too few devices, or a device is listed twice (``devices``); JAX
+            arrays cannot have the sharding of an argument or a result, such as one that does not
+            divide a dim evenly (``unsayable-sharding``); XLA refuses the program (``lowering``).
         PartitionError: an op cannot be split over devices, such as a callback into the host
             (``unpartitionable``).
-        ValueError: there is no such policy.
+        ValueError: ``policy`` is unknown.
     """
     if isinstance(program, Lowered):
         program = program.propagate()
@@ -70,14 +70,14 @@ def compile(
     ids = own.device_ids if own is not None and own.device_ids else range(mesh.size)
     local = LocalProgram(str(partitioned.module), tuple(leaf.shard for leaf in outputs), tuple(ids))
     jitted, executable = _executable(local, mesh, inputs, outputs)
-    # JAX says of packed arrays on several devices that they are not, and its executables refuse
-    # them; jitted functions, which share the executable, do not ask.
+    # JAX loses the packing of 4-bit arrays on several devices, and its executables then refuse
+    # # them. Jitted functions share the executable, but do not check.
     run = jitted if any(_is_packed(leaf) for leaf in inputs) else executable
     return Compiled(partitioned, executable, trees, mesh, inputs, outputs, run)
 
 
 def _refuse_hidden(partitioned: Partitioned) -> None:
-    """Raise if the program has arguments that are no arguments of the function."""
+    """Raise if the program has hidden arguments: ones that are no arguments of the function."""
     for port in (*partitioned.arguments, *partitioned.results):
         if is_hidden(port):
             raise mistake(
@@ -91,7 +91,7 @@ def _refuse_hidden(partitioned: Partitioned) -> None:
 def _mesh(
     own: Mesh | None, program: JaxResult, devices: Sequence[Any] | None, num_devices: int
 ) -> jax.sharding.Mesh:
-    """The mesh, with devices, that the program runs on: the user's if the program is over it."""
+    """The mesh with devices that the program runs on: the user's, if the program is over it."""
     given: JaxMesh | None = program._trees.mesh if program._mesh is None else program._mesh
     if given is not None and (own is None or is_same_mesh(own, given)):
         names, shape, types = given.axis_names, given.axis_sizes, given.axis_types
@@ -141,7 +141,7 @@ def _executable(
     )
     platform = mesh.devices.flat[0].platform
     with warnings.catch_warnings():
-        # JAX warned about donated buffers that cannot be used when it lowered the function.
+        # JAX warned about donated buffers that it cannot use when it lowered the function.
         warnings.filterwarnings("ignore", "Some donated buffers")
         lowered = ask(
             jitted.lower, *(leaf.describe() for leaf in inputs), of=run, platform=platform
@@ -150,7 +150,7 @@ def _executable(
 
 
 def _is_packed(leaf: Leaf) -> bool:
-    """Whether elements take less than a byte."""
+    """Whether an element takes less than a byte."""
     if leaf.is_key or leaf.dtype == bool:
         return False
     info = jnp.iinfo if jnp.issubdtype(leaf.dtype, jnp.integer) else jnp.finfo
@@ -158,7 +158,7 @@ def _is_packed(leaf: Leaf) -> bool:
 
 
 def _key_impl(leaf: Leaf) -> Any:
-    """The PRNG implementation of the keys of ``leaf``; JAX only has it for arrays, not dtypes."""
+    """The PRNG implementation of the keys in ``leaf``; JAX gives it for arrays, not for dtypes."""
     found: list[Any] = []
 
     def ask(keys: Any) -> Any:

@@ -18,9 +18,9 @@ from shardcore.partition import Partitioned
 class Compiled:
     """The callable that :func:`shardcore.jax.compile` returns; a call does not compile anything.
 
-    Arguments that do not have the sharding of :attr:`in_shardings` are placed so; others are not
-    copied. Results are ``jax.Array`` objects, computed asynchronously as those of jitted functions.
-    Static arguments are not passed again.
+    An argument whose sharding is not the one in :attr:`in_shardings` is copied to that sharding;
+    other arguments are not copied. Results are ``jax.Array`` objects, computed asynchronously like
+    those of jitted functions. Static arguments are not passed again.
     """
 
     def __init__(
@@ -40,13 +40,14 @@ class Compiled:
         self._inputs = expect_all(inputs, Leaf, "inputs")
         self._outputs = expect_all(outputs, Leaf, "outputs")
         self.partitioned = partitioned
-        """The program that each device runs, and what it sends."""
+        """The per-device program and its collectives."""
         self.executable = executable
-        """The executable, for flat lists of leaves: its text, memory and cost analyses."""
+        """JAX's executable, over flat lists of leaves: it has ``as_text``, ``memory_analysis`` and
+        so on."""
         self.mesh = mesh
         """The mesh with the devices that run the program."""
         self._trees = trees
-        # A function that runs the executable, where that itself cannot be called.
+        # A function that runs the executable, for arguments with which it cannot be called itself.
         self._run = executable if run is None else run
 
     @property
@@ -69,8 +70,8 @@ class Compiled:
         """Run the program on the user's arguments.
 
         Raises:
-            LoweringError: their structure, shapes or types are not those that the function was
-                lowered for (``unexpected-argument``).
+            LoweringError: the arguments' structure, shapes or types differ from those that the
+                function was lowered for (``unexpected-argument``).
         """
         given, tree = jax.tree.flatten((args, kwargs))
         if tree != self._trees.inputs:
@@ -90,7 +91,7 @@ class Compiled:
 def _placed(value: Any, leaf: Leaf) -> Any:
     """Return ``value`` as an array with the type and sharding of ``leaf``."""
     if not isinstance(value, jax.Array):
-        # Python numbers are weakly typed: they get the type of the argument.
+        # Python numbers are weakly typed: they are converted to the type of the argument.
         value = np.asarray(value, leaf.dtype if np.ndim(value) == 0 else None)
         value = value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
     if value.shape != leaf.shape or value.dtype != leaf.dtype:

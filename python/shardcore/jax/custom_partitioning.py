@@ -1,9 +1,8 @@
-"""``custom_partitioning`` functions, lowered to calls of which this process knows the function.
+"""``custom_partitioning`` functions, lowered to custom calls whose function this process keeps.
 
-JAX lowers such a function to a custom call with the address of its callbacks, for which it wants
-devices. The call that is made here is the same, but for its backend configuration: a key that
-names the function, and under which the function and its ``partition`` callback are found when a
-program with the call is partitioned or simulated.
+JAX lowers such a function to a custom call with the address of its callbacks, and needs devices for
+it. The call made here differs only in its backend configuration: a key, under which this module
+keeps the function and its ``partition`` callback. Partitioning and simulation look them up by it.
 """
 
 from __future__ import annotations
@@ -27,40 +26,42 @@ from shardcore.jax.private import name_of_program, own_partitioner, sharding_rul
 from shardcore.rules.partitioners import TARGET, key_of, register_finder
 
 _MOST_KNOWN = 1 << 12
-"""The most calls whose functions are kept; the oldest ones are forgotten."""
+"""How many calls' functions are kept at most; the oldest are forgotten first."""
 
 _known: dict[str, UserPartitioner] = {}
-"""The partitioners of the calls that were lowered in this process, by key."""
+"""The partitioners of the calls lowered in this process, by the key in the call."""
 
 
-# Compared by identity, as the functions in it.
+# Compared by identity, because its functions are.
 @dataclass(frozen=True, eq=False)
 class _Site:
     """A call of a ``custom_partitioning`` function in a traced program."""
 
     program: Any
-    """The jaxpr of the function itself."""
+    """The jaxpr of the decorated function."""
     partition: Any
     sharding_rule: Any
     static_args: tuple[Any, ...]
     in_tree: Any
     out_tree: Any
     decodes: bool
-    """Whether callbacks get shardings with names of axes."""
+    """Whether the callbacks get ``NamedSharding``s, with names of axes (JAX's
+    ``decode_shardings``)."""
     devices: Mesh | None
-    """The mesh with devices that the program was lowered for, if it has devices."""
+    """The mesh that the program was lowered for; ``None`` if that has no devices."""
 
 
 _NAME = "custom_partitioning"
-"""The name of the primitive, JAX's and that in its place: locations have it."""
+"""The name of JAX's primitive and of the one that replaces it: locations contain it."""
 
 _call_p: Any = Primitive(_NAME)
 _call_p.multiple_results = True
 
 
 def with_own_calls(traced: Any, devices: Mesh | None) -> Any:
-    """Return a ``jax.stages.Traced`` whose calls of ``custom_partitioning`` functions are known to
-    this process; callbacks get ``devices`` for a mesh. They stay as they are where JAX does not use
+    """Return a ``jax.stages.Traced`` whose ``custom_partitioning`` calls this process can look up.
+    Their callbacks get the mesh ``devices``. Where JAX does not use Shardy, the calls stay as they
+    are.
     Shardy.
     """
     return replaced(traced, partial(_own_call, devices)) if uses_shardy() else traced
@@ -86,7 +87,7 @@ def _own_call(devices: Mesh | None, equation: Any) -> Any:
 def _lowered(context: mlir.LoweringRuleContext, *operands: Any, site: _Site) -> Any:
     mesh = _mesh_around(context.module_context.axis_context, site.devices)
     if mesh is None:
-        # One device computes the function itself.
+        # On one device the function itself is computed.
         inline: Any = mlir.lower_fun(jaxpr_as_fun(site.program), multiple_results=True)
         return inline(context, *operands)
     name = name_of_program(site.program)
@@ -119,9 +120,10 @@ mlir.register_lowering(_call_p, _lowered)
 
 
 def _mesh_around(around: Any, devices: Mesh | None) -> Mesh | AbstractMesh | None:
-    """The mesh by whose axes a call is partitioned: ``devices``, if it has the same axes.
+    """The mesh that a call is partitioned over: ``devices``, if its axes are the same.
 
-    ``None`` if the call is of one device: on one, or in a manual computation over all axes.
+    ``None`` if the call runs on one device: on one altogether, or inside ``shard_map`` over all
+    axes.
     """
     mesh: Any = None
     if isinstance(around, mlir.SPMDAxisContext):
@@ -164,8 +166,8 @@ _ADDRESS = re.compile(r'backend_config = "(\d+)"')
 
 
 def keep_own_calls(text: str) -> None:
-    """Keep the partitioners that JAX has for the calls in ``text``, which it lowered itself: it
-    forgets them with the lowered function.
+    """Keep the partitioners of the calls in ``text``, which JAX lowered itself: JAX forgets them
+    together with the lowered function.
     """
     if TARGET not in text:
         return
@@ -183,7 +185,7 @@ def keep_own_calls(text: str) -> None:
             info.mesh,
             tuple(info.module_context.platforms),
             decodes=True,
-            # JAX may give the address to another call once this one is forgotten.
+            # After JAX has forgotten this call, it may give its address to another.
             keepalive=info,
         )
         _keep(key, partitioner)

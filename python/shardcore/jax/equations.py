@@ -1,4 +1,4 @@
-"""Replaces equations of traced programs, also in the programs that other equations have."""
+"""Replaces equations of traced programs, and of the jaxprs in their parameters."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from shardcore.jax.private import with_jaxpr
 
 Replace = Callable[[Any], Any]
-"""The equation in place of an equation; ``None`` if it stays."""
+"""Returns the replacement of an equation; ``None`` if the equation stays."""
 
 
 def replaced(traced: Any, replace: Replace) -> Any:
-    """Return a ``jax.stages.Traced`` with the equations that ``replace`` makes of its own.
+    """Return a ``jax.stages.Traced`` whose equations are replaced by ``replace``.
 
-    Itself if none is replaced.
+    Returns ``traced`` itself if nothing is replaced.
     """
     jaxpr = _replaced(traced.jaxpr, replace, {})
     return traced if jaxpr is traced.jaxpr else with_jaxpr(traced, jaxpr)
 
 
 def _replaced(value: Any, replace: Replace, known: dict[int, Any]) -> Any:
-    """A parameter of an equation, with equations of its programs replaced; itself if none is."""
-    # Since JAX 0.11 there is one class for both, with constants, whose `.jaxpr` is itself.
+    """An equation's parameter with equations of its jaxprs replaced; itself if none is replaced."""
+    # Since JAX 0.11 there is one class for jaxprs with and without constants; its `.jaxpr` is
+    # itself.
     if isinstance(value, ClosedJaxpr) and value.jaxpr is not value:
         inner = _replaced(value.jaxpr, replace, known)
         if inner is value.jaxpr:
             return value
-        # Calls of the same program stay calls of one function.
+        # Calls of one jaxpr remain calls of one function.
         return known.setdefault(id(value), ClosedJaxpr(inner, value.consts))
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         items = [_replaced(item, replace, known) for item in value]

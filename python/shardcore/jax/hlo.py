@@ -1,4 +1,4 @@
-"""Shardings that a ``PartitionSpec`` cannot say, as GSPMD and JAX can: by tiles and devices."""
+"""Converts GSPMD shardings, by tiles and devices, to ``NamedSharding``s over a finer mesh."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ def named_sharding(
     *,
     rank: int | None = None,
 ) -> NamedSharding:
-    """Return ``sharding`` as JAX takes one, over a mesh whose axes are as fine as it needs.
+    """Return ``sharding`` as a ``NamedSharding`` over a mesh with one axis for each factor it
+    needs.
 
-    A sub-axis, which a ``PartitionSpec`` cannot name, is an axis of that mesh.
+    A sub-axis, which a ``PartitionSpec`` cannot name, becomes an axis of that mesh.
 
     Args:
         sharding: the sharding.
-        devices: the devices, ``devices[i]`` for the id i; without it the mesh is abstract.
-        rank: number of dims of the tensor, which ``{replicated}`` does not say.
+        devices: the devices: ``devices[i]`` has id i. Without them the mesh is abstract.
+        rank: the number of dims of the tensor; needed for ``{replicated}``, which does not tell it.
 
     Raises:
-        VerificationError: it is not the sharding of one tensor over all devices.
-        LoweringError: the devices are in another order than 0, 1, 2, ..., and ``devices`` is not
-            given, or has too few (``invalid-mesh``).
+        VerificationError: ``sharding`` is not that of one tensor over all devices.
+        LoweringError: the order of the devices is not 0, 1, 2, ..., and ``devices`` is not given or
+            has too few (``invalid-mesh``).
     """
     expect(sharding, HloSharding, TensorSharding)
     if isinstance(sharding, TensorSharding):
@@ -71,13 +72,13 @@ def _placed(mesh: Mesh, devices: list[Any]) -> jax.sharding.Mesh:
 
 
 def with_sub_axes(result: Result) -> Result:
-    """Return ``result`` with the sub-axes that the export takes from inputs and outputs."""
+    """Return ``result`` with the sub-axes that the export removes from inputs and outputs."""
     options = {**result._options(), "keep_sub_axes_on_io": True}
     return result._given().propagate(**options)
 
 
 def hlo_sharding(port: Port) -> HloSharding:
-    """The sharding of ``port`` in GSPMD's notation; replicated without one."""
+    """The sharding of ``port`` in GSPMD's notation; ``{replicated}`` if it has none."""
     if port.sharding is None:
         return HloSharding("replicated")
     return port.sharding.to_hlo()

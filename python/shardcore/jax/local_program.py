@@ -1,7 +1,7 @@
 """The per-device program as a JAX primitive, to be bound inside ``jax.shard_map``.
 
-To JAX it is an op from shards to shards. It is lowered to a call of the module, unchanged, so that
-XLA compiles the per-device program inside the manual computation without partitioning it again.
+To JAX it is an op from shards to shards. It is lowered to a call of the module, unchanged, so XLA
+compiles the per-device program inside the manual computation and does not partition it again.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from shardcore.jax.mistakes import mistake
 _NAME = "shardcore_program"
 
 
-# Compared by identity, so that tracing caches do not mix up two programs.
+# Compared by identity, so that JAX's tracing caches do not confuse two programs.
 @dataclass(frozen=True, eq=False)
 class LocalProgram:
-    """The per-device program, with the shapes of its results and the order of its devices."""
+    """The per-device program, the shapes of its results and the order of its devices."""
 
     text: str
     """The text of the module."""
     results: tuple[ShapedArray, ...]
     """Shape and type of each result on one device."""
     device_ids: tuple[int, ...]
-    """The device id, in the program, at each position of the mesh that it runs on."""
+    """For each position of the mesh that it runs on, the device id in the program."""
 
     def __call__(self, *shards: Any) -> list[Any]:
-        """Run it on the shards of a device."""
+        """Run it on the shards of one device."""
         return list(_program.bind(*shards, program=self))
 
 
@@ -51,7 +51,7 @@ _program.def_abstract_eval(_shapes)
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -> list[Any]:
-    """Call the module's function, which is copied into the module that JAX makes."""
+    """Call the module's function, after copying that into the module that JAX builds."""
     target = ctx.module_context
     try:
         module = ir.Module.parse(program.text, target.module.context)
@@ -63,7 +63,7 @@ def _lower(ctx: mlir.LoweringRuleContext, *shards: Any, program: LocalProgram) -
             "it may be of a later version; shardcore.Partitioned.module has its text",
         ) from error
     _number_by_position(module, program.device_ids)
-    # The function around it says which arguments are donated.
+    # The outer function has the donation attributes.
     for op in module.body.operations:
         for attribute in ("arg_attrs", "res_attrs"):
             if attribute in op.attributes:
@@ -78,7 +78,7 @@ mlir.register_lowering(_program, _lower)
 
 
 def _number_by_position(module: Any, device_ids: Sequence[int]) -> None:
-    """Replace device ids in ops of ``module`` by positions in the mesh, as XLA numbers devices."""
+    """Replace device ids in ops of ``module`` by positions in the mesh: XLA numbers devices so."""
     if tuple(device_ids) == tuple(range(len(device_ids))):
         return
     positions = np.argsort(np.asarray(device_ids, dtype=np.int64))
@@ -101,7 +101,7 @@ def _elements(array: Any) -> Any:
 
 
 def _ask_for_id(op: Any, device_ids: Sequence[int]) -> None:
-    """Map the position that ``op`` returns to the device id there, for all users of ``op``."""
+    """Map the position that ``op`` returns to the device id there, for every use of ``op``."""
     position = op.results[0]
     following = list(op.operation.block.operations)
     place = following.index(op)

@@ -41,33 +41,34 @@ def lower(
 ) -> Lowered:
     """Lower ``fn`` to a program, without devices and without compiling it.
 
-    All arguments but ``fn``, ``mesh`` and ``platform`` are for functions only.
+    Only functions take arguments other than ``fn``, ``mesh`` and ``platform``.
 
     Args:
         fn: a function, jitted or not; a ``jax.stages.Traced`` or ``Lowered``; a
             ``jax.export.Exported`` or the bytes it serializes to; or MLIR bytecode, such as a
             StableHLO portable artifact.
         *args: arguments of ``fn``: arrays, or ``jax.ShapeDtypeStruct``, which may have shardings.
-        mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or one of ``jax.sharding``; without
-            it that of the context. Axes are automatic unless its ``axis_types`` say otherwise.
+        mesh: the mesh: sizes by name, a ``shardcore.Mesh``, or a mesh of ``jax.sharding``; by
+            default the mesh of the context. Axes are automatic unless the mesh's ``axis_types`` say
+            otherwise.
         in_shardings: as in ``jax.jit``, a pytree or a prefix of one; a ``PartitionSpec`` is over
             ``mesh``. A leaf may be a :class:`shardcore.TensorSharding`, or text such as
             ``'[{"data", ?}, {"model"}p1]'``, with open dims, priorities, sub-axes and replicated
             axes. Dims of a spec may be ``PartitionSpec.UNCONSTRAINED``, which leaves them open.
-        out_shardings: likewise.
+        out_shardings: as ``in_shardings``, for the results.
         static_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
         static_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.
         donate_argnums: as in ``jax.jit``. A function that is jitted already keeps its own.
         donate_argnames: as in ``jax.jit``. A function that is jitted already keeps its own.
-        platform: the platform to lower for; by default that of the mesh's devices, or ``"tpu"``
-            where it has none.
+        platform: the platform to lower for; by default the one of the mesh's devices, or ``"tpu"``
+            if it has no devices.
         **kwargs: keyword arguments of ``fn``.
 
     Raises:
         LoweringError: ``fn`` is none of these, a mesh is missing or malformed, JAX refuses the
-            shardings, or only a later JAX can do it (``jax-version``). Exceptions that ``fn``
+            shardings, or a later version of JAX is needed (``jax-version``). Exceptions that ``fn``
             raises when it is traced are not caught.
-        ParseError: bytecode that cannot be read.
+        ParseError: the bytecode cannot be read.
     """
     found = jax_mesh(mesh)
     options = {
@@ -92,7 +93,7 @@ def lower(
             else "give a function, a Traced, a Lowered, an Exported, or bytes",
         )
     _check_names(fn, kwargs)
-    # PartitionSpecs in the function are over the mesh of the context.
+    # PartitionSpecs inside the function refer to the mesh of the context.
     context = contextlib.nullcontext() if found is None else over(found)
     with context:
         jitted = _jitted(fn, options)
@@ -105,7 +106,8 @@ def lower(
 
 
 def _check_names(fn: Any, kwargs: Mapping[str, Any]) -> None:
-    """Raise if one of ``kwargs`` is no argument of ``fn``, but nearly an option of ``lower``."""
+    """Raise if a name in ``kwargs`` is no argument of ``fn``, but close to an option of
+    ``lower``."""
     if not kwargs:
         return
     try:
@@ -139,7 +141,7 @@ def _is_staged(fn: Any) -> bool:
 
 
 def _refuse(fn: Any, given: Sequence[str]) -> None:
-    """Raise if arguments were given that are for functions only."""
+    """Raise if arguments were given that only functions take."""
     if given:
         raise mistake(
             "unexpected-argument",
@@ -149,7 +151,7 @@ def _refuse(fn: Any, given: Sequence[str]) -> None:
 
 
 def _platforms(platform: str | None, mesh: JaxMesh | None) -> tuple[str]:
-    """The platform to lower for, by the name that JAX's lowering uses."""
+    """The platform to lower for, under the name that JAX's lowering uses."""
     if platform is not None:
         return (platform,)
     if not isinstance(mesh, jax.sharding.Mesh):
@@ -167,7 +169,7 @@ def _lower_traced(
     fn: Any = None,
     devices: jax.sharding.Mesh | None = None,
 ) -> Lowered:
-    """Lower ``traced``; only the devices of ``mesh`` may have callbacks into this process."""
+    """Lower ``traced``. Callbacks into this process work on the devices of ``mesh`` only."""
     own = mesh if isinstance(mesh, jax.sharding.Mesh) else devices
     given = traced = _own(traced)
     traced = with_own_calls(traced, own)
@@ -179,7 +181,7 @@ def _lower_traced(
 
 
 def _own(staged: Any) -> Any:
-    """The staged program of JAX's in that of a library that wraps it, as ``nnx.jit`` does."""
+    """JAX's staged program inside that of a library that wraps it, such as ``nnx.jit``."""
     for name, own in (("traced", jax.stages.Traced), ("lowered", jax.stages.Lowered)):
         inner = getattr(staged, name, None)
         if not isinstance(staged, own) and isinstance(inner, own):
@@ -198,11 +200,12 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
 
 
 def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """``fn`` as a jitted function, with ``options`` over those it has."""
+    """``fn`` as a jitted function; ``options`` override those that it has."""
     if not isinstance(fn, jax.stages.Wrapped):
         return ask(jax.jit, fn, **options)
     if not options:
-        # Jitted once more, a function of another library has arguments by the user's paths.
+        # A jitted function of another library is jitted again, so that its arguments have the
+        # user's paths.
         return jax.jit(fn) if _has_no_options(getattr(fn, "jitted_fn", None)) else fn
     own = options_of(fn)
     inner = getattr(fn, "__wrapped__", None)
@@ -219,13 +222,14 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
 
 
 def _has_no_options(jitted: Any) -> bool:
-    """Whether a function was jitted by JAX without shardings, static or donated arguments."""
+    """Whether a function was jitted by JAX without shardings and without static or donated
+    arguments."""
     own = options_of(jitted)
     return own is not None and not jax.tree.leaves(own)
 
 
 def _shape_of(leaf: Any) -> Any:
-    """The shape of an array without its values and devices."""
+    """The shape and type of an array, without its values and devices."""
     if isinstance(leaf, np.ndarray):
         return _Shape(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
     if not isinstance(leaf, jax.Array):
@@ -240,7 +244,7 @@ def _shape_of(leaf: Any) -> Any:
 
 
 def _host_memory_of(array: jax.Array) -> str | None:
-    """The kind of the memory of ``array``, if it is on the host of its devices."""
+    """The memory kind of ``array`` if it is in host memory, else ``None``."""
     kind: str | None = array.sharding.memory_kind
     device: Any = next(iter(array.sharding.device_set))
     is_own = kind is None or kind == device.default_memory().kind

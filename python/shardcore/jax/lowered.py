@@ -48,10 +48,10 @@ class Lowered:
         expect(trees, Trees, type(None))
         expect(mesh, AbstractMesh, jax.sharding.Mesh, type(None))
         if mesh is not None and not module.meshes:
-            # Lowered without Shardy the program names no axes; the mesh that was given does.
+            # A program lowered without Shardy has no axis names; those of the given mesh are used.
             module = import_hlo_shardings(module, our_mesh(mesh))
         self.module = module
-        """The program before propagation, with the shardings that were given."""
+        """The program before propagation, with the shardings that the user gave."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
         self._traced = traced
@@ -59,18 +59,18 @@ class Lowered:
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
 
-        ``legalize_chlo`` is true by default here: ops of CHLO get the rules of the ops that XLA
-        legalizes them to when the function is compiled.
+        ``legalize_chlo`` is true by default here: CHLO ops get the rules of the ops that XLA
+        legalizes them to.
         """
         result = self.module.propagate(**{"legalize_chlo": True, **options})
         return JaxResult(result, self._trees, self._mesh)
 
     def annotated(self, in_shardings: Any, out_shardings: Any) -> Lowered:
-        """Return the program with those shardings of these trees or prefixes of trees that JAX does
+        """Return the program with the shardings in these trees (or prefixes of trees) that JAX does
         not take: ``TensorSharding``s, text, and specs with ``UNCONSTRAINED`` dims.
 
         Raises:
-            VerificationError: one does not fit its argument or result.
+            VerificationError: a sharding does not fit its argument or result.
         """
         inputs = self._trees.inputs
         args, _ = jax.tree.unflatten(inputs, range(inputs.num_leaves))
@@ -86,9 +86,10 @@ class Lowered:
         )
 
     def with_unreduced_results(self, out_info: Any) -> Lowered:
-        """Return the program with those results unreduced whose types in JAX are, ``out_info``.
+        """Return the program with those results unreduced that are unreduced in ``out_info``.
 
-        JAX writes it where there are devices only; without, they would be reduced at the end.
+        JAX writes this into the module only if there are devices; otherwise the results would be
+        reduced at the end.
         """
         shardings = [getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(out_info)]
         if not any(map(_is_unreduced, shardings)):
@@ -119,7 +120,7 @@ class Lowered:
             yield (kind, port.index), port.label or port.name, sharding
 
     def _named(self, sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
-        """``sharding`` over the program's mesh, ``mesh``, if it is over no other."""
+        """``sharding`` over ``mesh``, the program's mesh, unless it names another mesh."""
         if sharding.mesh is None:
             return sharding.with_mesh(mesh)
         if sharding.mesh_name is not None or sharding.mesh != mesh:
@@ -136,30 +137,31 @@ class Lowered:
         )
 
     def _read(self, sharding: str | PartitionSpec | NamedSharding, port: Port) -> TensorSharding:
-        """The sharding of ``port`` that ``sharding`` says, as in a session."""
+        """The sharding that ``sharding`` gives to ``port``, read as in a session."""
         meshes = self.module.meshes
         mesh = sharding.mesh if isinstance(sharding, NamedSharding) else self._mesh
         if mesh is not None:
             own = our_mesh(mesh)
             named = next((name for name, mesh in meshes.items() if mesh == own), "mesh")
             meshes = {named: own, **meshes}
-        # Random keys are over a mesh without axes.
+        # JAX's shardings of PRNG keys are over a mesh without axes.
         first = next((each for each in meshes.items() if each[1].axes), None)
         if first is None:
             hint = 'give one, mesh={"data": 8}'
             raise mistake("missing-mesh", f"{shown(sharding)} is over no mesh", hint)
         rank = None if port.shape is None else len(port.shape)
         name = port.label or port.name
-        # The axes of its spec are those of the program's mesh, whatever sizes they have in its own.
+        # The axes of the spec are those of the program's mesh; sizes in the spec's own mesh are
+        # ignored.
         sharding = sharding.spec if isinstance(sharding, NamedSharding) else sharding
         return read_for(name, sharding, rank, first, meshes)
 
     def as_text(self, dialect: str = "stablehlo") -> str:
-        """Return the program as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``, as that of a
-        ``jax.stages.Lowered``.
+        """Return the program as text, like ``jax.stages.Lowered.as_text``; ``dialect`` is
+        ``"stablehlo"`` or ``"hlo"``.
 
         Raises:
-            ValueError: there is no such dialect.
+            ValueError: ``dialect`` is neither.
             ParseError: as for :func:`shardcore.hlo.text`.
         """
         return in_dialect(self.module, dialect)
@@ -167,7 +169,7 @@ class Lowered:
     def session(self, **options: Any) -> Session:
         """Return a session in which the annotations can be edited.
 
-        Targets are paths of the function's arguments and results; its ``result`` is a
+        Targets are paths of the function's arguments and results; the session's ``result`` is a
         :class:`JaxResult`. Options are those of :meth:`Module.session`; ``legalize_chlo`` is true
         by default, as in :meth:`propagate`.
         """
@@ -180,26 +182,26 @@ class Lowered:
         has_axes = any(mesh.axes for mesh in self.module.meshes.values())
         if not has_axes and self._mesh is not None:
             own = our_mesh(self._mesh)
-            # Its shardings may all be over other meshes, which are written in them.
+            # All its shardings may be over other meshes, which they name.
             with contextlib.suppress(VerificationError):
                 return Session(self.module, mesh=own, wrap=wrap, **options)
         return Session(self.module, wrap=wrap, **options)
 
     def _wrap(self, mesh: Mesh) -> Callable[[Result], JaxResult]:
-        """What makes a result over ``mesh`` one of JAX."""
+        """The function that makes a :class:`JaxResult` of a result over ``mesh``."""
         own = self._mesh
         if own is None or not is_same_mesh(mesh, own):
             own = abstract_mesh(mesh)
         return functools.partial(JaxResult, trees=self._trees, mesh=own)
 
     def over(self, result: Result, mesh: Mesh) -> JaxResult:
-        """Return ``result``, of this program over ``mesh``, in the trees of the function."""
+        """Return ``result``, of this program over ``mesh``, in the pytrees of the function."""
         expect(mesh, Mesh)
         return self._wrap(mesh)(result)
 
     def of_traced(self, traced: Any) -> Lowered:
-        """Return the program with the ``jax.stages.Traced`` that it was lowered from, which
-        :meth:`applied` runs."""
+        """Return the program together with the ``jax.stages.Traced`` that it was lowered from,
+        which :meth:`applied` jits."""
         return Lowered(self.module, self._trees, self._mesh, traced)
 
     def applied(
@@ -211,21 +213,20 @@ class Lowered:
         devices: Sequence[Any] | None = None,
         keeps_constraints: bool = False,
     ) -> Any:
-        """Return the function, jitted over ``mesh`` with other shardings than its own.
+        """Return the function, jitted over ``mesh`` with these shardings instead of its own.
 
         Args:
-            mesh: the mesh.
-            shardings: trees of ``PartitionSpec`` of the positional arguments and the results;
-                ``None`` leaves one open.
-            constraints: values that are constrained: the location ``file:line:column`` of the
-                expression that makes it, the primitive, the shape and the spec.
-            devices: those to run on, by default the first of JAX's.
+            shardings: two trees of ``PartitionSpec``, one of the positional arguments and one of
+                the results; ``None`` leaves a sharding open.
+            constraints: the values to constrain: for each the location ``file:line:column`` of the
+                expression that computes it, its primitive, its shape and its spec.
+            devices: the devices to run on; by default the first of ``jax.devices()``.
             keeps_constraints: whether the function's own constraints stay.
 
         Raises:
-            LoweringError: it was lowered from no function (``not-a-function``), it does not make a
-                value that is to be constrained (``lowering``), or there are not as many devices
-                (``devices``).
+            LoweringError: the program was not lowered from a function (``not-a-function``), the
+                function does not compute a value that is to be constrained (``lowering``), or there
+                are too few devices (``devices``).
         """
         from shardcore.jax.apply import Wanted, applied, mesh_on_devices
 
@@ -256,8 +257,8 @@ def from_jax_lowered(
     """Return a ``jax.stages.Lowered`` as a :class:`Lowered`; ``devices`` is the arguments' mesh.
 
     Raises:
-        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or it is not known which
-            arguments JAX dropped (``lowering``, ``jax-version``).
+        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or JAX does not tell
+            which arguments it dropped (``lowering``, ``jax-version``).
     """
     text = lowered.as_text(debug_info=True)
     keep_own_calls(text)

@@ -1,4 +1,4 @@
-"""``shardcore.jax.measure``: times a table of ops on JAX's devices, and makes a chip of them."""
+"""``shardcore.jax.measure``: times a table of ops on JAX's devices and fits a chip's figures."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ from shardcore.jax.mistakes import mistake
 from shardcore.partition.counted import local_program
 
 BATCH_SECONDS = 2e-3
-"""Runs are started one after the other for about so long before they are waited for, as a program
-starts its steps."""
+"""Seconds of a batch of runs: so long, runs are dispatched one after the other before the results
+are awaited, as a training loop dispatches steps."""
 _MOST_RUNS = 1000
 ROUNDS = 3
-"""How often the table is gone through."""
+"""How often the whole table is timed."""
 GROWTH = 8
-"""The next op of a family takes at most so many times as long."""
+"""An upper bound of the time of a family's next op, as a multiple of the op before it."""
 _WARM_UP = 2
 _LEAST_BATCHES = 3
 _PATTERN = 1 << 20
-"""So many numbers are made, and repeated."""
+"""How many random numbers are drawn; larger arrays repeat them."""
 _SHARE_OF_MEMORY = 8
-"""Arguments take at most one part in so many of the memory."""
+"""Arguments take at most this fraction (one part in this number) of the device's memory."""
 
 _LIKE = {"cpu": None, "gpu": "h100", "cuda": "h100", "rocm": "mi300x", "tpu": "tpu-v5e"}
-"""The chip whose figures stand for those that are not measured, where the chip is not known."""
+"""For an unknown device of each platform, the chip whose figures replace those not measured."""
 _COMPILERS = {"cpu": "xla-cpu", "tpu": "xla-tpu"}
 _ALSO_CALLED = {
     "v2": None, "v3": "tpu-v3", "v4": "tpu-v4p", "v5lite": "tpu-v5e", "v5e": "tpu-v5e",
     "v5": "tpu-v5p", "v5p": "tpu-v5p", "v6lite": "tpu-v6e", "v6e": "tpu-v6e", "7x": "tpu-v7x",
 }  # fmt: skip
-"""TPUs by what JAX calls them, without spaces."""
+"""Known TPU chips by JAX's ``device_kind``, without spaces."""
 
 _wait: Any = jax.block_until_ready
 
 Clock = Callable[[], float]
 Timer = Callable[[Op, MeasuredOp, float], float]
-"""Seconds of an op, which may take so many to be measured; the row has its program."""
+"""Returns the seconds of an op, given its row and the seconds that the measurement may take."""
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured, and what follows from it."""
+    """The measured ops and the chip that is fitted to them."""
 
     fit: Fit
     device: str
-    """What JAX calls the device."""
+    """JAX's name of the device."""
     num_devices: int
     seconds: float
-    """How long that took."""
+    """How long the measurement took."""
     refused: tuple[tuple[str, str], ...] = ()
-    """Ops that the device did not run, and why."""
+    """Ops that the device did not run, each with the reason."""
 
     @property
     def chip(self) -> Hardware:
@@ -84,7 +84,7 @@ class Measurements:
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the measurements as plain data."""
         chip = self.chip
         return {
             "hardware": chip.name,
@@ -117,21 +117,22 @@ def measure(
     progress: Callable[[str, float], None] | None = None,
     timer: Timer | None = None,
 ) -> Measurements:
-    """Time a table of ops on ``jax.devices()[0]``, collectives on all, and fit a chip to them.
+    """Time a table of ops on ``jax.devices()[0]``, collectives on all devices, and fit a chip to
+    them.
 
     Args:
-        seconds: about how long that may take; the table ends early rather than late.
-        name: what to call the chip; by default as JAX calls the device.
-        base: the chip whose figures stand for those that are not measured, such as tiles and the
-            network; by default the chip itself where it is known, or one of its kind.
-        devices: other devices than ``jax.devices()``.
-        progress: is told what is measured, and the share of the time that is over.
-        timer: something else to time ops with.
+        seconds: about how long the measurement may take; it ends early rather than late.
+        name: the name of the chip; by default JAX's name of the device.
+        base: the chip whose figures are used for what is not measured, such as tiles and the
+            network; by default the chip itself if it is known, else a chip of the same platform.
+        devices: the devices; by default ``jax.devices()``.
+        progress: called with what is being measured and the share of the time that is over.
+        timer: a function that times ops instead of the built-in one.
 
     Raises:
-        LoweringError: there is no device, or nothing is known of such ones and there is no
-            ``base`` (``devices``).
-        CalculusError: there is no chip ``base`` (``unknown-hardware``).
+        LoweringError: there is no device, or the device is unknown and ``base`` is not given
+            (``devices``).
+        CalculusError: there is no chip named ``base`` (``unknown-hardware``).
     """
     devices = list(jax.devices() if devices is None else devices)
     if not devices:
@@ -142,8 +143,8 @@ def measure(
     found: dict[Op, MeasuredOp] = {}
     refused: dict[Op, str] = {}
     timed = _Timer() if timer is None else timer
-    # What else the machine does lasts: the least of rounds that are some time apart is better than
-    # that of one that takes as long.
+    # Other load on the machine lasts a while: the least of several rounds some time apart is
+    # # better than one round that takes as long.
     for last in range(1, ROUNDS + 1):
         end = began + seconds * last / ROUNDS
         for number, family in enumerate(table):
@@ -176,7 +177,7 @@ def measure(
 
 
 def _row(op: Op) -> MeasuredOp:
-    """The row of ``op``, not measured yet."""
+    """The row of ``op``, without a measurement yet."""
     donated = (0,) if op.donates else None
     result = lower(op.function, *op.shapes, donate_argnums=donated).propagate().result
     program = local_program(result, "xla")
@@ -186,13 +187,13 @@ def _row(op: Op) -> MeasuredOp:
 
 
 class _Timer:
-    """Times ops, each of which is compiled once."""
+    """Times ops; each is compiled once."""
 
     def __init__(self) -> None:
         self._compiled: dict[Op, Any] = {}
 
     def __call__(self, op: Op, _: MeasuredOp, seconds: float) -> float:
-        """The least seconds of ``op``, from about so many of runs."""
+        """The least time of ``op`` in runs that take about ``seconds`` in all."""
         began = time.perf_counter()
         compiled = self._compiled.get(op)
         if compiled is None:
@@ -212,12 +213,12 @@ class _Timer:
 
 
 def _arguments(op: Op) -> list[Any]:
-    """Arrays for ``op``: numbers from 0 to 1 in no order, and indices."""
+    """Arrays for ``op``: uniform random numbers from 0 to 1, and random indices."""
     rows = op.shapes[0].shape[0]
     made = []
     for seed, shape in enumerate(op.shapes):
         some = np.random.default_rng(seed).random(_PATTERN, np.float32)
-        # Indices are below the number of rows; to repeat numbers is faster than to make them.
+        # Indices are below the number of rows; repeating numbers is faster than drawing them.
         whole = (some * rows).astype(np.int32) if shape.dtype == jnp.int32 else some
         repeated = np.resize(whole.astype(shape.dtype), shape.shape)
         made.append(jax.device_put(repeated, shape.sharding))
@@ -227,10 +228,10 @@ def _arguments(op: Op) -> list[Any]:
 def least_seconds(
     run: Callable[[int], object], seconds: float, clock: Clock = time.perf_counter
 ) -> float:
-    """Return the least seconds of one of the runs that ``run(count)`` starts one after the other,
-    from batches that take about ``seconds`` in all.
+    """Return the least seconds per run, from batches that take about ``seconds`` in all;
+    ``run(count)`` starts ``count`` runs one after the other.
 
-    What else a machine does makes runs longer, never shorter.
+    The least is taken because other load on the machine only makes runs longer.
     """
 
     def timed(count: int) -> float:
@@ -248,7 +249,7 @@ def least_seconds(
 
 
 def _start(devices: list[Any], name: str | None, base: str | None) -> tuple[Hardware, bool]:
-    """The chip to start from, and whether it is one whose peaks are known."""
+    """The chip that the fit starts from, and whether its peaks are known."""
     device = devices[0]
     kind, platform = device.device_kind, device.platform
     own = _known_chip(kind)
@@ -258,7 +259,7 @@ def _start(devices: list[Any], name: str | None, base: str | None) -> tuple[Hard
         raise mistake("devices", message, "name a chip that is like it as base")
     chip = replace(_HOST, node_size=len(devices)) if like is None else hardware(like)
     if like is not None:
-        # What was measured there was held against other figures.
+        # Earlier measurements of it were compared with other figures.
         chip = replace(chip, measured={}, source=_sources(chip, like, is_own=like == own))
     memory = _memory_bytes(device)
     if memory is not None:
@@ -275,24 +276,24 @@ def _start(devices: list[Any], name: str | None, base: str | None) -> tuple[Hard
 
 
 def _sources(chip: Hardware, like: str, *, is_own: bool) -> dict[str, str]:
-    """The sources of the figures of ``chip``, from which a measured one starts."""
+    """The sources of the figures of ``chip``, the start of a measured chip."""
     if is_own:
         return dict(chip.source)
     return {"default": f"assumed: as {like}"}
 
 
 def _known_chip(kind: str) -> str | None:
-    """The chip that JAX calls ``kind``, if it is one that is known."""
+    """The known chip with JAX's ``device_kind`` ``kind``; ``None`` if it is unknown."""
     plain = re.sub(r"[\W_]", "", kind.lower())
     if plain.startswith("tpu"):
         return _ALSO_CALLED.get(plain.removeprefix("tpu"))
-    # The longest: a GB200 is no B200.
+    # The longest match: a GB200 is no B200.
     names = sorted(hardware_names(), key=len, reverse=True)
     return next((each for each in names if each in plain), None)
 
 
 def _memory_bytes(device: Any) -> int | None:
-    """The memory of ``device``; ``None`` where nobody says it."""
+    """The memory of ``device`` in bytes; ``None`` if JAX does not tell it."""
     limit = (device.memory_stats() or {}).get("bytes_limit")
     if limit is None and device.platform == "cpu":
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -312,4 +313,4 @@ _HOST = Hardware(
     achieved=Achieved(mapped_bytes=1 << 25),
     source={"default": "assumed: a host with some cores"},
 )
-"""What is assumed of hosts where it is not measured."""
+"""Figures that are assumed for hosts where they are not measured."""

@@ -1,7 +1,8 @@
-"""The table of ops that ``shardcore measure`` times: what shows each figure of a chip.
+"""The table of ops that ``shardcore measure`` times: each group of ops determines one figure of a
+chip.
 
-Ops are in families of growing sizes; a family ends where the next op would take too long, or more
-memory than there is, so that the same table suits a few cores and a large accelerator.
+Ops come in families of growing sizes. A family ends where the next op would take too long or too
+much memory, so the same table suits a few CPU cores and a large accelerator.
 """
 
 from __future__ import annotations
@@ -16,33 +17,34 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding
 
-# JAX has no types for these.
+# JAX has no static types for these functions.
 _Shape: Any = jax.ShapeDtypeStruct
 _Spec: Any = jax.sharding.PartitionSpec
 _lax: Any = jax.lax
 
 F32, BF16, I32 = jnp.float32, jnp.bfloat16, jnp.int32
 TRIPS = 16
-"""Trips of the loops that read the same arrays again."""
+"""Trips of the loops that read the same arrays again and again."""
 
 
 @dataclass(frozen=True, eq=False)
 class Op:
-    """An op of the table: a function of arrays. Integers are indices into the first array."""
+    """An op of the table: a function of arrays. Integer arrays are indices into the first array."""
 
     group: str
-    """The figure that it shows, as groups of :mod:`shardcore.costs.fit`."""
+    """The figure that its time determines, as a group of :mod:`shardcore.costs.fit`."""
     name: str
     function: Callable[..., Any]
     shapes: tuple[jax.ShapeDtypeStruct, ...]
     flops: float = 0.0
     moved_bytes: float = 0.0
     donates: bool = False
-    """Whether its result takes the place of its first array, and is the same of the next run."""
+    """Whether its first argument is donated to its result, which is that argument of the next
+    run."""
 
     @property
     def bytes(self) -> int:
-        """Bytes of its arguments."""
+        """Bytes of its arguments together."""
         return sum(math.prod(each.shape) * each.dtype.itemsize for each in self.shapes)
 
 
@@ -53,7 +55,7 @@ def array(*sizes: int, dtype: Any = F32) -> jax.ShapeDtypeStruct:
 
 
 def families(devices: list[Any]) -> Iterator[list[Op]]:
-    """The families of ops, each with the smallest first."""
+    """The families of ops, each from the smallest op to the largest."""
     yield [Op("one tiny op", "add 8", lambda x: x + 1.0, (array(8),))]
     yield [
         Op("many tiny ops", f"{n} products 8x8", partial(_chain, n), (array(8, 8),))
@@ -84,7 +86,7 @@ def _scan(x: Any, weights: Any) -> Any:
 
 
 def _again(x: Any, y: Any) -> Any:
-    # Three arrays, as products and updates have.
+    # Three arrays, as in products and optimizer updates.
     return jax.lax.fori_loop(0, TRIPS, lambda _, x: x * 0.5 + y, x)
 
 
@@ -157,7 +159,7 @@ def _three_times(function: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _product(group: str, form: str, sizes: dict[str, int], dtype: Any) -> Op:
-    """The einsum ``form`` of arrays of ``sizes``."""
+    """The einsum ``form`` of arrays whose dims have these ``sizes``."""
     first, second = form.partition("->")[0].split(",")
     shapes = tuple(array(*(sizes[i] for i in one), dtype=dtype) for one in (first, second))
     name = f"{form} {'x'.join(map(str, sizes.values()))}"
@@ -169,7 +171,7 @@ def _products(dtype: Any) -> Iterator[list[Op]]:
     group = f"products of {'f32' if dtype is F32 else 'bf16'}"
     plain = "mk,kn->mn"
     cubes = [{"m": n, "n": n, "k": n} for n in (128, 256, 512, 1024, 2048, 4096, 8192)]
-    # The second is that of gradients of weights.
+    # The second is the one in gradients of weights.
     for form in (plain, "km,kn->mn"):
         yield [_product(group, form, each, dtype) for each in cubes]
     for m, n, k in ((2, 1, 8), (1, 4, 2)):
@@ -250,7 +252,7 @@ def _scattered() -> Iterator[list[Op]]:
                 function,
                 (
                     array(n, 256),
-                    # As of tokens: batch and time.
+                    # Indices like those of tokens: batch and time.
                     array(n // 256, 128, dtype=I32),
                     *([array(n // 256, 128, 256)] if donates else []),
                 ),

@@ -1,4 +1,4 @@
-"""Converts meshes between shardcore and JAX; JAX's may be without devices."""
+"""Converts meshes between shardcore and JAX; a JAX mesh may be abstract, without devices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MeshLike: TypeAlias = "Mesh | AbstractMesh | jax.sharding.Mesh | Mapping[str, in
 
 
 def jax_mesh(mesh: MeshLike) -> AbstractMesh | jax.sharding.Mesh | None:
-    """Return ``mesh`` as a mesh of JAX; one without axis types has automatic axes.
+    """Return ``mesh`` as a JAX mesh; a mesh without axis types gets automatic axes.
 
-    ``None`` is the mesh of the context, ``jax.set_mesh(mesh)``, if there is one.
+    ``None`` stands for the mesh of the context, ``jax.set_mesh(mesh)``, if there is one.
 
     Raises:
-        LoweringError: it is no mesh, or JAX has no such meshes (``invalid-mesh``).
+        LoweringError: it is no mesh, or JAX cannot have such a mesh (``invalid-mesh``).
     """
     if mesh is None:
         context = jax.sharding.get_abstract_mesh()
@@ -74,7 +74,7 @@ def our_mesh(mesh: AbstractMesh | jax.sharding.Mesh) -> Mesh:
 
 
 def mesh_with_devices(shardings: Iterable[object]) -> jax.sharding.Mesh | None:
-    """Return the first mesh with devices that one of ``shardings`` is over."""
+    """Return the first mesh with devices among those of ``shardings``."""
     for sharding in shardings:
         if isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, jax.sharding.Mesh):
             return sharding.mesh
@@ -87,10 +87,10 @@ def is_same_mesh(mesh: Mesh, other: AbstractMesh | jax.sharding.Mesh) -> bool:
 
 
 def chosen_devices(devices: Sequence[Any] | None, count: int) -> list[Any]:
-    """Return ``devices``, or the first of JAX's, if they are ``count``.
+    """Return ``devices``, or the first ``count`` of ``jax.devices()``.
 
     Raises:
-        LoweringError: they are not (``devices``).
+        LoweringError: there are not ``count`` of them (``devices``).
     """
     found = jax.devices()[:count] if devices is None else list(items(devices, "devices"))
     for device in found:

@@ -1,4 +1,4 @@
-"""Makes the :class:`shardcore.LoweringError` of mistakes in the use of JAX."""
+"""Makes the :class:`shardcore.LoweringError` for mistakes in the use of JAX."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = (
     "unknown-axis",
     "unsayable-sharding",
 )
-"""Every code that a mistake in the interface to JAX may have."""
+"""Every error code of the interface to JAX."""
 
 
 def mistake(code: str, message: str, hint: str | None = None) -> LoweringError:

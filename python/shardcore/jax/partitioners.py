@@ -1,4 +1,4 @@
-"""The partitioners of ``custom_partitioning`` functions, asked as JAX asks them."""
+"""Calls the ``partition`` callbacks of ``custom_partitioning`` functions as JAX does."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from shardcore.jax.specs import partition_spec
 from shardcore.rules.partitioners import Call, DimAxes, LocalProgram, Tensor
 
 _MOST_KEPT = 64
-"""The most programs of one device that are kept of a call."""
+"""How many per-device programs of one call are kept at most."""
 
 _Shape: Any = jax.ShapeDtypeStruct
 _Spec: Any = PartitionSpec
 
 
-# Compared by identity, as the functions in it.
+# Compared by identity, because its functions are.
 @dataclass(eq=False)
 class UserPartitioner:
-    """The ``partition`` callback of a call, and what JAX gives to it."""
+    """The ``partition`` callback of a call, and the arguments that JAX passes to it."""
 
     name: str
     """The name of the user's function."""
@@ -41,20 +41,21 @@ class UserPartitioner:
     mesh: Any
     platforms: tuple[str, ...]
     decodes: bool
-    """Whether the callback gets shardings with names of axes."""
+    """Whether the callback gets ``NamedSharding``s, with names of axes (JAX's
+    ``decode_shardings``)."""
     program: Any = None
-    """The jaxpr of the function itself; ``None`` if JAX has lowered it already."""
+    """The jaxpr of the decorated function; ``None`` if JAX has already lowered it."""
     keepalive: Any = None
-    """What has to live as long as this."""
+    """Objects that must live as long as this one."""
     _local: dict[Call, LocalProgram] = field(default_factory=dict)
     _global: Module | None = None
 
     def local_program(self, call: Call) -> LocalProgram:
-        """Return what one device computes of ``call``, as the user's callback says.
+        """Return the program that one device runs for ``call``, made by the user's callback.
 
         Raises:
-            PartitionError: the callback raised an exception, or what it returned does not fit
-                (``invalid-rule``).
+            PartitionError: the callback raised an exception, or what it returned does not fit the
+                call (``invalid-rule``).
         """
         if call not in self._local:
             try:
@@ -68,7 +69,7 @@ class UserPartitioner:
         return self._local[call]
 
     def global_program(self) -> Module | None:
-        """Return the user's function itself; ``None`` if JAX has lowered it already."""
+        """Return the decorated function itself; ``None`` if JAX has already lowered it."""
         if self.program is None:
             return None
         if self._global is None:
@@ -108,7 +109,7 @@ class UserPartitioner:
         return LocalProgram(_module(traced, self.platforms), taken, made)
 
     def _mesh_of(self, call: Call) -> Any:
-        """The mesh of the call in JAX: with devices, where its program is over these."""
+        """The call's mesh as a JAX mesh; with devices if the program was lowered over these."""
         is_own = self.mesh.axis_names and is_same_mesh(call.mesh, self.mesh)
         return self.mesh if is_own else abstract_mesh(call.mesh)
 
@@ -128,7 +129,7 @@ def _explicit_mesh(aval: Any) -> Any:
 
 
 def _context(avals: Sequence[Any]) -> Any:
-    """The context in which a program of arrays of these types is traced."""
+    """The context in which a program of arrays of these types has to be traced."""
     meshes = [mesh for mesh in map(_explicit_mesh, avals) if mesh is not None]
     return over(meshes[0]) if meshes else contextlib.nullcontext()
 
@@ -146,7 +147,8 @@ def _dtype(tensor: Tensor) -> Any:
 
 
 def _dims(shardings: Sequence[Any], tensors: Sequence[Tensor], mesh: Any) -> list[DimAxes]:
-    """The axes of the dims of each tensor, by the sharding that the user gave for it."""
+    """The axes of each dim of each tensor, from the sharding that the user's callback gave for
+    it."""
     found = []
     for sharding, tensor in zip(shardings, tensors, strict=True):
         if not isinstance(sharding, Sharding):
@@ -172,7 +174,7 @@ def _axes(entry: Any) -> list[str]:
 
 
 def _local(shape: Sequence[int], dims: DimAxes, mesh: Any) -> tuple[int, ...]:
-    """The shape of the shards of a tensor; those of dims that do not divide are padded."""
+    """The shape of a tensor's shards; a dim that does not divide evenly is padded."""
     return tuple(
         -(-size // math.prod(mesh.shape[axis] for axis in axes))
         for size, axes in zip(shape, dims, strict=True)
@@ -182,7 +184,7 @@ def _local(shape: Sequence[int], dims: DimAxes, mesh: Any) -> tuple[int, ...]:
 def _traced(
     lower: Any, in_tree: Any, shards: Sequence[Any], wanted: list[tuple[Any, Any]], mesh: Any
 ) -> Any:
-    """``lower``, which computes shards, traced on the devices of ``mesh``."""
+    """``lower``, the function of shards, traced on the devices of ``mesh``."""
     automatic = (AxisType.Auto,) * len(mesh.axis_names)
     sizes = tuple(mesh.shape.values())
     bare = AbstractMesh(sizes, tuple(mesh.axis_names), axis_types=automatic)
@@ -194,7 +196,7 @@ def _traced(
             raise ValueError(f"Mismatch in result shapes. {_shown(shapes)} vs {_shown(wanted)}")
         return found
 
-    # As if replicated: arguments and results have the shapes of shards.
+    # Traced as if replicated: arguments and results then have the shapes of shards.
     mapped = jax.shard_map(body, mesh=bare, in_specs=_Spec(), out_specs=_Spec(), check_vma=False)
     with over(bare):
         return jax.jit(mapped, keep_unused=True).trace(*shards)
@@ -205,7 +207,7 @@ def _shown(shapes: Sequence[Any]) -> str:
 
 
 def _module(traced: Any, platforms: tuple[str, ...]) -> Module:
-    """The program of ``traced`` from MLIR's generic form, in which nothing is written elsewhere."""
+    """The module of ``traced``, through MLIR's generic form, which uses no external resources."""
     lowered = without_host(traced).lower(lowering_platforms=platforms)
     operation = lowered.compiler_ir("stablehlo").operation
     text = operation.get_asm(

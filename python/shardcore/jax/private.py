@@ -1,7 +1,7 @@
-"""Every private name of JAX's that shardcore uses: nothing public says the same.
+"""Every private name of JAX that shardcore uses, because no public name does the same.
 
-``tests/jax/test_private_names.py`` asks each version of JAX for all of them, and sees to it that no
-other file has one.
+``tests/jax/test_private_names.py`` checks that each version of JAX has all of them, and that no
+other file uses one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from shardcore.jax.mistakes import mistake
 from shardcore.jax.versions import is_older, unknown
 
 OPTIONS = ("static_argnums", "static_argnames", "donate_argnums", "donate_argnames")
-"""The options of ``jax.jit`` that its functions keep as they were given."""
+"""The options of ``jax.jit`` that a jitted function keeps as they were given."""
 SHARDINGS = ("in_shardings", "out_shardings")
-"""Those that they keep as leaves and a structure."""
+"""The options of ``jax.jit`` that a jitted function keeps as leaves and a tree structure."""
 
 
 def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
@@ -42,10 +42,10 @@ def with_jaxpr(traced: Any, jaxpr: Any) -> Any:
 
 
 def over(mesh: AbstractMesh | jax.sharding.Mesh) -> Any:
-    """Return a context in which functions are traced over ``mesh``, by its axes."""
+    """Return a context in which functions are traced over the axes of ``mesh``."""
     if isinstance(mesh, jax.sharding.Mesh):
         if is_older("0.8"):
-            # Specs in constraints are over a mesh with devices only.
+            # Specs in constraints need a mesh with devices here.
             sharding: Any = jax.sharding
             return jax.set_mesh(mesh) if hasattr(jax, "set_mesh") else sharding.use_mesh(mesh)
         return over(mesh.abstract_mesh)
@@ -58,7 +58,7 @@ def over(mesh: AbstractMesh | jax.sharding.Mesh) -> Any:
 
 
 def name_of(lowered: Any) -> str:
-    """The name of the function that a ``jax.stages.Lowered`` is of."""
+    """The name of the function that a ``jax.stages.Lowered`` was made from."""
     name = getattr(getattr(lowered, "_lowering", None), "_name", None) or "lowered"
     return str(name).strip("<>")
 
@@ -70,12 +70,12 @@ def shardings_of(lowered: Any) -> list[Any]:
 
 
 def kept_arguments(lowered: Any, num_leaves: int) -> tuple[int, ...]:
-    """The leaves of the arguments, of which there are ``num_leaves``, that a
-    ``jax.stages.Lowered`` has; JAX drops unused ones.
+    """The indices of the leaves of the arguments that a ``jax.stages.Lowered`` keeps; JAX drops
+    unused ones. ``num_leaves`` is the number of all leaves.
 
     Raises:
-        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or this JAX does not
-            say it (``jax-version``).
+        LoweringError: it was not made by ``jax.jit`` (``not-a-function``), or this version of JAX
+            does not tell (``jax-version``).
     """
     lowering = getattr(lowered, "_lowering", None)
     if lowering is None:
@@ -84,15 +84,15 @@ def kept_arguments(lowered: Any, num_leaves: int) -> tuple[int, ...]:
         arguments = lowering.compile_args
     except AttributeError as error:
         raise unknown("the arguments that it keeps", error) from error
-    # Those of other transformations than jit are all kept.
+    # Transformations other than jit keep all arguments.
     return tuple(sorted(arguments.get("kept_var_idx", range(num_leaves))))
 
 
 def options_of(jitted: Any) -> dict[str, Any] | None:
-    """The options that a function of ``jax.jit`` was given; ``None`` if it is of another library.
+    """The options of a jitted function; ``None`` if another library made it.
 
     Raises:
-        LoweringError: this JAX does not say them (``jax-version``).
+        LoweringError: this version of JAX does not tell them (``jax-version``).
     """
     info = getattr(jitted, "_jit_info", None)
     if info is None:
@@ -110,12 +110,12 @@ def options_of(jitted: Any) -> dict[str, Any] | None:
 
 
 def _are_unspecified(shardings: Iterable[Any]) -> bool:
-    """Whether these are what JAX has for shardings that are not given."""
+    """Whether JAX marks all these shardings as not given."""
     return all(type(leaf).__name__ == "UnspecifiedValue" for leaf in shardings)
 
 
 def is_ordered(effect: Any) -> bool:
-    """Whether ``effect`` is that of a callback of which JAX keeps the order."""
+    """Whether ``effect`` is the effect of an ordered callback."""
     return type(effect).__name__ in ("OrderedDebugEffect", "OrderedIOEffect")
 
 
@@ -125,8 +125,8 @@ def sharding_rule(
     """Return the attribute of the sharding rule of a ``custom_partitioning`` function.
 
     Args:
-        rule: an ``SdyShardingRule``, or a function that makes one, or text and options, of the
-            arguments ``given``, the types of operands and the types of results.
+        rule: an ``SdyShardingRule``; a function that makes one of the arguments ``given``, the
+            types of the operands and the types of the results; or a rule's text and options.
         given: the static arguments of the call, then the mesh.
         operands: the types of the operands in MLIR.
         results: the types of the results in MLIR.
@@ -146,8 +146,8 @@ def sharding_rule(
 
 
 def own_partitioner(key: str) -> Any | None:
-    """Return what JAX keeps of a ``custom_partitioning`` call that it lowered in this process, by
-    the backend configuration of the call; ``None`` if it keeps nothing under that key.
+    """Return what JAX keeps for a ``custom_partitioning`` call that it lowered in this process,
+    found by the backend configuration of the call; ``None`` if it keeps nothing under that key.
 
     It has ``partition``, ``static_args``, ``in_tree``, ``out_tree``, ``mesh`` and
     ``module_context``.
@@ -169,7 +169,7 @@ def without_names(sharding: jax.sharding.NamedSharding, rank: int) -> Any:
 def spec_of(sharding: jax.sharding.Sharding, mesh: Any, rank: int) -> Any:
     """Return the ``PartitionSpec`` over ``mesh`` of a sharding of any class.
 
-    Raises whatever JAX does, if it has none.
+    Raises the exception of JAX if there is none.
     """
     from jax._src.sharding_impls import parse_flatten_op_sharding
 
@@ -185,13 +185,13 @@ def name_of_program(program: Any) -> str:
 
 
 def place_of(equation: Any) -> str | None:
-    """Return where the user's program makes an equation of a jaxpr, ``file:line:column``; ``None``
-    if JAX does not know.
+    """Return the user's source position of a jaxpr equation, ``file:line:column``; ``None`` if JAX
+    does not know it.
     """
     from jax._src import source_info_util
 
     info = equation.source_info
-    # JAX before 0.8 takes the whole of it.
+    # JAX before 0.8 takes the whole source info.
     frame = None
     try:
         frame = source_info_util.user_frame(info.traceback)

@@ -1,4 +1,4 @@
-"""Turns what JAX raises into a :class:`shardcore.LoweringError`, and nothing else into one."""
+"""Turns exceptions that JAX raises into :class:`shardcore.LoweringError`; others pass through."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _HINTS = {
     "those, or give a mesh whose axis_types are AxisType.Auto",
     "of type `Explicit`": "give a mesh whose axis_types say that these axes are AxisType.Explicit",
 }
-"""A hint for each refusal of JAX's that is told by a part of its words."""
+"""A hint for each exception of JAX that is recognized by a part of its message."""
 _OF_KERNELS = re.compile(r"[Pp]allas|Mosaic|Triton")
 _OF_ARGUMENTS = re.compile(
     r"in_shardings|out_shardings|PartitionSpec|abstract array|arg(num|name)s|argument"
 )
-"""Words of refusals of what is given to ``jax.jit``."""
+"""Parts of messages with which JAX refuses arguments of ``jax.jit``."""
 _PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 _NO_RULE = re.compile(r"translation rule for primitive '(.+)' not found for platform (\w+)")
 _NO_TARGET = re.compile(r"No registered implementation for .*custom call to (\S+) for ")
 _OF_PLATFORMS = re.compile(
     r"tpu_|mosaic_|triton_|__gpu|__cu|cu(solver|blas|dnn|sparse|fft)|hip(solver|blas|sparse|fft)"
 )
-"""How the targets of calls begin that JAX lowers to for other platforms than a host."""
+"""Prefixes of the custom call targets to which JAX lowers for platforms other than the CPU."""
 _LATER = {
     "requires a non-empty mesh": (
         "0.8",
@@ -55,7 +55,7 @@ _LATER = {
     "equal to the unreduced present": ("0.9.1", "jax.shard_map that returns unreduced arrays"),
     "not equal to the size of the mesh": ("0.8", "explicit sharding over a mesh without devices"),
 }
-"""The version that does what JAX refuses in these words, and what that is."""
+"""For parts of JAX's messages: the version that supports the feature, and the feature's name."""
 _UNEXPECTED = re.compile(r"got an unexpected keyword argument '(\w+)'")
 
 
@@ -68,21 +68,21 @@ def ask(
     platform: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Return what ``call``, a function of JAX's, returns for the arguments.
+    """Return ``call(*args, **kwargs)``, where ``call`` is a function of JAX.
 
     Args:
         call: the function.
         *args: its arguments.
-        of: the user's function that it calls; what that raises passes through.
+        of: the user's function that JAX calls; exceptions that it raises pass through.
         by: the function of shardcore that the user called, whose options the hint may name.
         what: what JAX is asked for, if the message is to say it.
-        platform: that of the devices that it is asked to compile for.
+        platform: the platform of the devices that JAX compiles for.
         **kwargs: its keyword arguments.
 
     Raises:
-        LoweringError: JAX raised an exception (``lowering``). What the user's function raises, and
-            what code of shardcore's raises that JAX calls, such as rules of lowering, stays as it
-            is. A later JAX can do it (``jax-version``).
+        LoweringError: JAX raised an exception (``lowering``), or only a later version of JAX can do
+            it (``jax-version``). Exceptions from the user's function, and from code of shardcore
+            that JAX calls, such as lowering rules, pass through unchanged.
     """
     try:
         return call(*args, **kwargs)
@@ -104,7 +104,7 @@ def ask(
 
 
 def _codes_below(error: Exception) -> Iterator[CodeType]:
-    """The code that ran when ``error`` was raised, below :func:`ask`."""
+    """The code objects that were running below :func:`ask` when ``error`` was raised."""
     frame = error.__traceback__ and error.__traceback__.tb_next
     while frame is not None:
         yield frame.tb_frame.f_code
@@ -116,8 +116,8 @@ def _is_own(code: CodeType) -> bool:
 
 
 def _hint(refusal: str, by: Callable[..., Any] | None, platform: str | None) -> str | None:
-    """What to do about what JAX refuses, as far as it is known."""
-    # The calculus is not imported with the package.
+    """A hint for what JAX refuses; ``None`` if there is none."""
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.mistakes import close_names
 
     unexpected = _UNEXPECTED.search(refusal)

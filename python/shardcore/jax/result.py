@@ -35,8 +35,8 @@ JaxMesh = AbstractMesh | jax.sharding.Mesh
 class JaxResult:
     """A :class:`shardcore.Result`, with shardings as JAX has them.
 
-    Arguments that JAX dropped because nothing uses them have ``None`` for their sharding. Specs
-    are as short as JAX writes them: ``P("data")``, not ``P("data", None)``.
+    Arguments that JAX dropped because nothing uses them have the sharding ``None``. Specs have no
+    trailing ``None``, as JAX writes them: ``P("data")``, not ``P("data", None)``.
     """
 
     def __init__(self, result: Result, trees: Trees, mesh: JaxMesh | None) -> None:
@@ -44,7 +44,7 @@ class JaxResult:
         expect(trees, Trees)
         expect(mesh, AbstractMesh, jax.sharding.Mesh, type(None))
         self.result = result
-        """The result for the lowered program, without pytrees."""
+        """The result for the lowered module, without pytrees."""
         self._trees = trees
         self._mesh = mesh
 
@@ -58,9 +58,9 @@ class JaxResult:
         """A ``PartitionSpec`` for each leaf of the positional arguments.
 
         Raises:
-            LoweringError: no spec has some of the shardings (``unsayable-sharding``);
-                ``.diagnostics`` has all of them. The other properties of specs and shardings raise
-                it too.
+            LoweringError: a ``PartitionSpec`` cannot say some of the shardings
+                (``unsayable-sharding``); ``.diagnostics`` lists all of them. The other properties
+                of specs and shardings raise it too.
         """
         return self._inputs(trimmed)[0]  # type: ignore[no-any-return]
 
@@ -93,8 +93,9 @@ class JaxResult:
     def in_hlo_shardings(self) -> tuple[Any, ...]:
         """An :class:`~shardcore.HloSharding` for each leaf of the positional arguments.
 
-        They are as propagation found them, with the sub-axes that the export takes from inputs and
-        outputs; :func:`shardcore.jax.named_sharding` makes shardings of JAX of them.
+        These are the shardings that propagation found, including the sub-axes that the export
+        removes from inputs and outputs; :func:`shardcore.jax.named_sharding` converts them to
+        shardings of JAX.
         """
         return self._hlo(input_leaves, self._trees.map_inputs)[0]  # type: ignore[no-any-return]
 
@@ -114,11 +115,11 @@ class JaxResult:
         return self.result.with_collectives
 
     def arguments(self) -> list[Port]:
-        """The arguments of the program itself, without those that JAX dropped."""
+        """The arguments of the module, without those that JAX dropped."""
         return self.result.arguments()
 
     def results(self) -> list[Port]:
-        """The results of the program itself."""
+        """The results of the module."""
         return self.result.results()
 
     def values(self) -> list[Value]:
@@ -126,13 +127,14 @@ class JaxResult:
         return self.result.values()
 
     def at(self, place: str) -> list[Value]:
-        """The values that a source line made; see :meth:`shardcore.Module.at`."""
+        """The values that a source line computes; see :meth:`shardcore.Module.at`."""
         return self.result.at(place)
 
     def by_line(self) -> dict[str, list[Value]]:
-        """The values that each source line made, ``{"model.py:42": [...]}``, in program order.
+        """The values that each source line computes, ``{"model.py:42": [...]}``, in program order.
 
-        A value is listed for its :attr:`~shardcore.Value.location`, with the full path of the file.
+        The line is that of the value's :attr:`~shardcore.Value.location`; files have their full
+        paths.
         """
         lines: dict[str, list[Value]] = {}
         for value in self.values():
@@ -246,12 +248,12 @@ class JaxResult:
         return with_sub_axes(self.result)
 
     def map_inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
-        """Return ``leaf`` of each argument as positional and keyword arguments of the function; of
-        those that JAX dropped ``None``."""
+        """Return ``leaf(argument)`` for each argument, as ``(args, kwargs)`` of the function, with
+        ``None`` for arguments that JAX dropped."""
         return self._trees.map_inputs([leaf(port) for port in input_leaves(self.module)])
 
     def map_outputs(self, leaf: Callable[[Port], Any]) -> Any:
-        """Return ``leaf`` of each result in the tree that the function returns."""
+        """Return ``leaf(result)`` for each result, in the tree that the function returns."""
         return self._trees.map_outputs(map(leaf, output_leaves(self.module)))
 
     def _inputs(self, leaf: Callable[[Port], Any]) -> tuple[Any, dict[str, Any]]:
@@ -263,7 +265,7 @@ class JaxResult:
         return self.map_outputs(leaf)
 
     def _named(self, port: Port) -> NamedSharding | None:
-        """The sharding of ``port`` over the mesh it is over; ``None`` if there is no mesh."""
+        """The sharding of ``port`` over its own mesh; ``None`` if there is no mesh."""
         mesh = self._mesh
         known = None if port.sharding is None else port.sharding.mesh
         if known is None and mesh is None:
@@ -287,12 +289,12 @@ class JaxResult:
 
 
 def trimmed(port: Port) -> PartitionSpec:
-    """The spec of ``port``."""
+    """The spec of ``port``, without trailing ``None``."""
     return trimmed_spec(port.sharding)  # type: ignore[no-any-return]
 
 
 def _sayable(ports: list[Port]) -> None:
-    """Raise if a ``PartitionSpec`` cannot express the sharding of one of ``ports``."""
+    """Raise if a ``PartitionSpec`` cannot say the sharding of one of ``ports``."""
     problems = [
         problem for port in ports for problem in unsayable(port.sharding, port.label or port.name)
     ]

@@ -1,4 +1,4 @@
-"""Shardings as users pass them to JAX: specs, shardings, pytrees and prefixes of them."""
+"""Shardings as users pass them to JAX: specs, shardings, pytrees and prefixes of pytrees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shardcore.jax.specs import implicit_axes
 
 
 class _Unspecified:
-    """The default of shardings that are not given."""
+    """The default value of ``in_shardings`` and ``out_shardings``: not given."""
 
     def __repr__(self) -> str:
         return "UNSPECIFIED"
@@ -27,23 +27,23 @@ UNSPECIFIED = _Unspecified()
 
 
 def on_mesh(tree: Any, mesh: JaxMesh | None) -> Any:
-    """Return ``tree`` with every ``PartitionSpec`` that JAX takes as a sharding over ``mesh``.
+    """Return ``tree`` with each ``PartitionSpec`` that JAX accepts as a sharding over ``mesh``.
 
     Raises:
-        LoweringError: there is no mesh (``missing-mesh``), it does not have an axis that a spec
-            names (``unknown-axis``), or JAX refuses the spec (``lowering``).
+        LoweringError: there is no mesh (``missing-mesh``), it lacks an axis that a spec names
+            (``unknown-axis``), or JAX refuses the spec (``lowering``).
     """
     return jax.tree.map(lambda leaf: _leaf_on_mesh(leaf, mesh), tree, is_leaf=is_leaf)
 
 
 def for_jax(tree: Any, mesh: JaxMesh | None) -> Any:
-    """Return ``tree`` with ``None``, which leaves a sharding open, for what JAX does not take."""
+    """Return ``tree`` with ``None``, an open sharding, in place of what JAX does not accept."""
     return jax.tree.map(lambda leaf: None if _is_ours(leaf, mesh) else leaf, tree, is_leaf=is_leaf)
 
 
 def _is_ours(leaf: Any, mesh: JaxMesh | None) -> bool:
-    """Whether JAX does not take ``leaf`` as the sharding of an argument or a result: a
-    ``TensorSharding``, text, what leaves dims ``UNCONSTRAINED``, and a spec that is unreduced along
+    """Whether JAX does not accept ``leaf`` as the sharding of an argument or a result: a
+    ``TensorSharding``, text, a spec with ``UNCONSTRAINED`` dims, or a spec that is unreduced along
     axes of ``mesh`` that are not explicit.
     """
     if isinstance(leaf, (TensorSharding, str)):
@@ -57,8 +57,8 @@ def _is_ours(leaf: Any, mesh: JaxMesh | None) -> bool:
 
 
 def ours(tree: Any, values: Any, mesh: JaxMesh | None) -> list[Any]:
-    """Return, for each leaf of ``values``, what ``tree``, a prefix, has for it and JAX, over
-    ``mesh``, does not take; ``None`` for others.
+    """Return, for each leaf of ``values``, the sharding that the prefix ``tree`` has for it if JAX
+    over ``mesh`` does not accept that; ``None`` for the other leaves.
     """
     if tree is UNSPECIFIED or tree is None:
         return [None] * len(jax.tree.leaves(values))
@@ -70,7 +70,7 @@ def ours(tree: Any, values: Any, mesh: JaxMesh | None) -> list[Any]:
 
 
 def is_leaf(node: Any) -> bool:
-    """Whether ``node`` of a tree of shardings is a sharding, or stands for none."""
+    """Whether ``node`` of a tree of shardings is a sharding or a placeholder for none."""
     return node is None or isinstance(node, (PartitionSpec, Sharding, TensorSharding))
 
 

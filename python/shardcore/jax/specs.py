@@ -1,4 +1,4 @@
-"""Converts shardings to ``PartitionSpec``, and reports those that have none."""
+"""Converts shardings to ``PartitionSpec``, and reports those that no spec can say."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from shardcore.jax.versions import needs
 def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> Any:
     """Return ``sharding`` as a ``PartitionSpec`` without trailing ``None``, as JAX writes it.
 
-    Open dims count as closed, since results have none. Without a sharding it is ``P()``.
+    Open dims count as closed, as JAX arrays have no open dims. Without a sharding it is ``P()``.
 
     Raises:
         LoweringError: it has sub-axes, which a spec cannot name (``unsayable-sharding``), or is
-            unreduced by a maximum or a minimum, which JAX can say since 0.11 (``jax-version``).
+            unreduced by a maximum or a minimum, which needs JAX 0.11 (``jax-version``).
     """
     if sharding is not None:
         expect(sharding, TensorSharding)
@@ -33,7 +33,7 @@ def partition_spec(sharding: TensorSharding | None, name: str = "the value") -> 
 
 
 def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
-    """Return one mistake for each sub-axis, which a ``PartitionSpec`` cannot name."""
+    """Return one diagnostic for each sub-axis: a ``PartitionSpec`` cannot name these."""
     if sharding is None:
         return []
     axes = [axis for dim in sharding.dims for axis in dim.axes]
@@ -45,7 +45,7 @@ def unsayable(sharding: TensorSharding | None, name: str) -> list[Diagnostic]:
 
 
 def _problem(sharding: TensorSharding, axis: AxisRef, name: str) -> Diagnostic:
-    """The mistake that the sharding of ``name`` has ``axis``, a sub-axis."""
+    """The diagnostic that the sharding of ``name`` has the sub-axis ``axis``."""
     hint = "split the axis in the mesh"
     if sharding.mesh is not None and axis.size is not None and axis.pre_size is not None:
         whole = sharding.mesh.axis_size(axis.name)
@@ -60,10 +60,10 @@ def _problem(sharding: TensorSharding, axis: AxisRef, name: str) -> Diagnostic:
 
 
 def trimmed_spec(sharding: TensorSharding | None) -> Any:
-    """Return the spec of a sharding whose axes are whole.
+    """Return the spec of a sharding without sub-axes, without trailing ``None``.
 
     Raises:
-        LoweringError: JAX has no such spec in this version (``jax-version``).
+        LoweringError: this version of JAX has no such spec (``jax-version``).
     """
     build: Any = PartitionSpec
     if sharding is None:
@@ -82,8 +82,8 @@ def trimmed_spec(sharding: TensorSharding | None) -> Any:
 
 
 def implicit_axes(axes: Iterable[str], mesh: AbstractMesh | jax.sharding.Mesh) -> list[str]:
-    """Those of ``axes`` that are not explicit in ``mesh``: JAX has arrays that are unreduced over
-    explicit ones only.
+    """The names in ``axes`` whose axis is not explicit in ``mesh``: JAX arrays can be unreduced
+    over explicit axes only.
     """
     types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
     return [axis for axis in axes if types.get(axis) is not AxisType.Explicit]
@@ -93,7 +93,7 @@ def unreduced_kind(name: str) -> Any:
     """Return JAX's ``UnreducedKind`` of this name.
 
     Raises:
-        LoweringError: this JAX has sums only (``jax-version``).
+        LoweringError: this version of JAX has sums only (``jax-version``).
     """
     kinds = getattr(jax.sharding, "UnreducedKind", None)
     if kinds is None:

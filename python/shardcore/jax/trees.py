@@ -12,21 +12,22 @@ from shardcore._core import Module, Port
 from shardcore.jax.mistakes import mistake
 
 _HIDDEN = ("jax.const", "jax.global_constant", "jax.token")
-"""Attributes of arguments that are no leaf: hoisted constants, dimension variables, tokens."""
+"""Attributes of module arguments that are no leaf: hoisted constants, dimension variables,
+tokens."""
 
 _Leaf = TypeVar("_Leaf")
 
 
 @dataclass(frozen=True)
 class Trees:
-    """The pytrees of a function, and which of their leaves the program has."""
+    """The pytrees of a function, and which of their leaves the module keeps."""
 
     inputs: Any
     """The structure of ``(args, kwargs)``."""
     outputs: Any
-    """The structure of what it returns."""
+    """The structure of the function's return value."""
     kept: tuple[int, ...]
-    """The leaves of the inputs that are arguments of the program; JAX drops unused ones."""
+    """The indices of the input leaves that are arguments of the module; JAX drops unused ones."""
     in_avals: tuple[Any, ...] | None = None
     """Shape and type of each leaf of the inputs in the user's program; ``None`` if unknown."""
     out_avals: tuple[Any, ...] | None = None
@@ -36,7 +37,7 @@ class Trees:
 
     @staticmethod
     def flat(module: Module) -> Trees:
-        """The trees of a program without pytrees: tuples."""
+        """The trees of a module without pytrees: flat tuples."""
         num_inputs, num_outputs = len(_leaves(module.arguments())), len(_leaves(module.results()))
         inputs = jax.tree.structure(((0,) * num_inputs, {}))
         outputs = jax.tree.structure((0,) * num_outputs)
@@ -46,7 +47,7 @@ class Trees:
         """Return these trees; raise if they do not fit ``module``.
 
         Raises:
-            LoweringError: the program has other arguments or results (``lowering``).
+            LoweringError: the module has other arguments or results (``lowering``).
         """
         counts = (
             ("arguments", len(_leaves(module.arguments())), len(self.kept)),
@@ -63,11 +64,12 @@ class Trees:
 
     @property
     def kept_avals(self) -> list[Any] | None:
-        """Shape and type of the leaves that are arguments of the program."""
+        """Shape and type of the leaves that are arguments of the module."""
         return None if self.in_avals is None else [self.in_avals[index] for index in self.kept]
 
     def map_inputs(self, leaves: Sequence[_Leaf]) -> tuple[Any, dict[str, Any]]:
-        """Return ``leaves``, those that are kept, as ``(args, kwargs)``; the rest is ``None``."""
+        """Return ``leaves``, one for each kept leaf, as ``(args, kwargs)``; other leaves are
+        ``None``."""
         every: list[_Leaf | None] = [None] * self.inputs.num_leaves
         for place, leaf in zip(self.kept, leaves, strict=True):
             every[place] = leaf
@@ -75,17 +77,17 @@ class Trees:
         return args, kwargs
 
     def map_outputs(self, leaves: Iterable[_Leaf]) -> Any:
-        """Return ``leaves`` in the structure that the function returns."""
+        """Return ``leaves`` in the structure of the function's return value."""
         return jax.tree.unflatten(self.outputs, leaves)
 
 
 def _leaves(ports: Iterable[Port]) -> list[Port]:
-    """Those of ``ports`` that are leaves."""
+    """The ``ports`` that are leaves."""
     return [port for port in ports if not is_hidden(port)]
 
 
 def is_hidden(port: Port) -> bool:
-    """Whether ``port`` is no leaf of the function's arguments or results."""
+    """Whether ``port`` is no leaf of the function's arguments or results, such as a token."""
     return port.shape is None or any(name in port.attributes for name in _HIDDEN)
 
 

@@ -1,4 +1,4 @@
-"""Versions of JAX: what is needed for what, and what to say where the one installed lacks it."""
+"""Versions of JAX: which feature needs which version, and the errors that say so."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from shardcore.jax.mistakes import mistake
 OLDEST = "0.7.0"
 """The first JAX that is supported; it needs Python 3.11."""
 NEWEST = "0.12.0.1"
-"""The last one that the tests have run on."""
+"""The newest JAX that the tests have run on."""
 
 
 def parsed(version: str) -> tuple[int, ...]:
-    """Return the numbers of ``version``, for comparisons; what follows them is left out."""
+    """Return the numbers of ``version`` as a tuple to compare; suffixes are left out."""
     numbers: list[int] = []
     for part in version.split("."):
         if not part.isdecimal():
@@ -29,7 +29,7 @@ def is_older(version: str) -> bool:
 
 
 def needs(version: str, what: str) -> LoweringError:
-    """Return the error that only ``version`` of JAX, and later ones, have ``what``."""
+    """Return the error that ``what`` needs JAX ``version`` or later."""
     return mistake(
         "jax-version",
         f"JAX {jax.__version__} has no {what}",
@@ -38,7 +38,8 @@ def needs(version: str, what: str) -> LoweringError:
 
 
 def unknown(what: str, error: Exception) -> LoweringError:
-    """Return the error that shardcore cannot ask this JAX for ``what``, on which it relies."""
+    """Return the error that this version of JAX does not give ``what``, on which shardcore
+    relies."""
     return mistake(
         "jax-version",
         f"shardcore does not know how to ask JAX {jax.__version__} for {what}: {error}",

@@ -1,6 +1,7 @@
-"""Training steps of MaxText from its configurations, without MaxText.
+"""Training steps of MaxText from its configuration files, without MaxText.
 
-:mod:`~.config` reads files and settings over the defaults, :mod:`~.models` and :mod:`~.mesh` make
-the model and the mesh of them, and :mod:`~.step` the run that :mod:`shardcore.bench` lowers. What a
-key is to a step is in ``keys.json``; sizes of MaxText's models are in ``models.json``.
+:mod:`~.config` reads files and settings over the defaults; :mod:`~.models` and :mod:`~.mesh` make
+the model and the mesh; :mod:`~.step` makes the run that :mod:`shardcore.bench` lowers.
+``keys.json`` says what each key means for a step; ``models.json`` has the sizes of MaxText's
+models.
 """

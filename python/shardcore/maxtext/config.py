@@ -1,4 +1,4 @@
-"""Configurations of MaxText: files and settings over the sizes of a model and the defaults."""
+"""Configurations of MaxText: files and settings, over the sizes of a model, over the defaults."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shardcore.maxtext import facts
 
 CODE = "maxtext-config"
 SETTING = "--set"
-"""What stands for the file name of a setting."""
+"""The name that errors give to a setting on the command line, in place of a file."""
 
 _MOST_BYTES = 1 << 20
 _MOST_FILES = 8
@@ -24,7 +24,7 @@ _LARGEST = 1 << 31
 
 
 class Given(NamedTuple):
-    """A value that the user gave, and where."""
+    """A value that the user gave, with its position."""
 
     value: Any
     filename: str
@@ -33,17 +33,17 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class Config:
-    """The values of all keys, those that were given with their places."""
+    """The values of all keys; the given ones with their positions."""
 
     values: Mapping[str, Any]
     given: Mapping[str, Given] = field(default_factory=dict)
     model_keys: frozenset[str] = frozenset()
     """Keys that the model sets."""
     overruled: tuple[str, ...] = ()
-    """Keys of files in whose place the model's values hold, as in MaxText."""
+    """Keys of files that the model's values override, as in MaxText."""
 
     def error(self, key: str, message: str, hint: str | None = None) -> LoweringError:
-        """Return the error that is about ``key``."""
+        """Return an error about ``key``."""
         given = self.given.get(key)
         where = (None, None) if given is None else (given.filename, given.place)
         return LoweringError(Diagnostic(CODE, message, hint, *where))
@@ -52,7 +52,7 @@ class Config:
         """Return the integer of ``key``, at least ``least``.
 
         Raises:
-            LoweringError: it is another value.
+            LoweringError: the value is no such integer.
         """
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int):
@@ -62,10 +62,10 @@ class Config:
         return value
 
     def real(self, key: str) -> float:
-        """Return the number of ``key``, which is positive.
+        """Return the number of ``key``, which has to be positive.
 
         Raises:
-            LoweringError: it is another value.
+            LoweringError: the value is no such number.
         """
         value = self.values[key]
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -78,7 +78,7 @@ class Config:
         """Return the boolean of ``key``.
 
         Raises:
-            LoweringError: it is another value.
+            LoweringError: the value is no boolean.
         """
         value = self.values[key]
         if not isinstance(value, bool):
@@ -89,7 +89,7 @@ class Config:
         """Return the string of ``key``, one of ``known``.
 
         Raises:
-            LoweringError: it is another value.
+            LoweringError: the value is none of these.
         """
         value = self.values[key]
         if not isinstance(value, str):
@@ -101,11 +101,11 @@ class Config:
 
 
 def read_config(path: str | Path, settings: Iterable[str] = ()) -> Config:
-    """Read the file at ``path`` with ``settings``, each ``key=value``, over it.
+    """Read the file at ``path``, overridden by ``settings``, each ``key=value``.
 
     Raises:
-        LoweringError: PyYAML is not installed, the text is no YAML, a key is not known, or one
-            that the model sets is set too (``maxtext-config``).
+        LoweringError: PyYAML is not installed, the text is no YAML, a key is unknown, or a setting
+            contradicts the model (``maxtext-config``).
         OSError: a file cannot be read.
     """
     given = _with_bases(Path(path))
@@ -126,7 +126,7 @@ def read_config(path: str | Path, settings: Iterable[str] = ()) -> Config:
 def _resolved(given: dict[str, Given]) -> Config:
     own = Config({**facts.defaults(), **{key: each.value for key, each in given.items()}}, given)
     known = ["default", *facts.models()]
-    # Models of instructions have the sizes of those that they were made of.
+    # Instruction-tuned models have the sizes of their base models.
     name = own.text("model_name").replace("-Instruct", "")
     if name not in known:
         own.text("model_name", known)
@@ -144,7 +144,7 @@ def _resolved(given: dict[str, Given]) -> Config:
 
 
 def _with_bases(path: Path) -> dict[str, Given]:
-    """What the file says, and those that it is based on; MaxText's base.yml is known."""
+    """The values in the file and in its base configurations; MaxText's base.yml is built in."""
     found: dict[str, Given] = {}
     for _ in range(_MOST_FILES):
         text = _decoded(read(path, _MOST_BYTES), str(path))
@@ -174,13 +174,13 @@ def _setting(setting: str) -> dict[str, Given]:
         message = f"{shown(setting)} is no setting"
         raise LoweringError(Diagnostic(CODE, message, "write key=value", SETTING, place))
     key = key.strip()
-    # A value is YAML, as in the file.
+    # The value of a setting is YAML, as in the file.
     [(_, found)] = _mapping(f"value: {value}", SETTING, keys=1).items()
     return {key: Given(_converted(key, found.value), SETTING, place)}
 
 
 def _mapping(text: str, name: str, keys: int | None = None) -> dict[str, Given]:
-    """The keys and values of a YAML text, whose place is that of the key."""
+    """The keys and values of a YAML text; the position of a value is that of its key."""
     try:
         import yaml
     except ModuleNotFoundError:
@@ -223,7 +223,7 @@ def _mapping(text: str, name: str, keys: int | None = None) -> dict[str, Given]:
 
 
 def _converted(key: str, value: Any) -> Any:
-    """``value`` as MaxText takes it: numbers like 1e-5, which YAML 1.1 has as strings."""
+    """``value`` as MaxText reads it: numbers like 1e-5, which are strings in YAML 1.1."""
     default = facts.defaults().get(key)
     if isinstance(value, str) and isinstance(default, bool) and value.lower() in ("true", "false"):
         return value.lower() == "true"

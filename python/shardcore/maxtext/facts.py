@@ -1,4 +1,4 @@
-"""What the keys of a configuration of MaxText are to a step, and the sizes of its models."""
+"""The meaning of MaxText's configuration keys for a step, and the sizes of its models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 CLASSES = ("used", "harmless", "unmodelled", "refused")
-"""Keys that a step is built of; that change none; that change it, which the step here has not, and
-is listed; and those with which there is no step but with their defaults."""
+"""``used``: a step is built from the key; ``harmless``: it does not change the step;
+``unmodelled``: it changes the step, but not the one built here, and is reported; ``refused``: only
+its default is supported."""
 
 
 @cache
@@ -36,7 +37,7 @@ def classes() -> Mapping[str, str]:
 
 
 def as_modelled(key: str) -> list[Any]:
-    """Return the values of an unmodelled ``key`` with which the step is as it is built."""
+    """Return the values of an unmodelled ``key`` that agree with the step as it is built."""
     data = _data("keys.json")
     found: list[Any] = data["modelled"].get(key, [data["unmodelled"][key]])
     return found
@@ -44,13 +45,13 @@ def as_modelled(key: str) -> list[Any]:
 
 @cache
 def models() -> Mapping[str, dict[str, Any]]:
-    """Return what MaxText sets for each ``model_name``."""
+    """Return the values that MaxText sets for each ``model_name``."""
     known = {name: each for name, each in _data("models.json").items() if name != "source"}
     return MappingProxyType(known)
 
 
 @cache
 def topologies() -> Mapping[str, str]:
-    """Return the torus of each ``compile_topology`` of TPUs."""
+    """Return the torus of each TPU ``compile_topology``."""
     known = {name: torus for name, torus in _data("topologies.json").items() if name != "source"}
     return MappingProxyType(known)

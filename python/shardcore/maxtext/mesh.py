@@ -20,38 +20,38 @@ _TARGETS = {
     "v6e": "tpu-v6e",
     "tpu7x": "tpu-v7x",
 }
-"""The chip of a ``compile_topology``."""
+"""The chip of each ``compile_topology``."""
 
 _DEVICES = {"tpu-v7x": 2}
-"""Devices that JAX has of a chip, where they are several. Here a device is a chip."""
+"""Devices per chip in JAX, if there are several. In shardcore a device is a chip."""
 
 _MOST_CHIPS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Chips:
-    """What a step runs on."""
+    """The chips that a step runs on."""
 
     hardware: str
     count: int
-    """Chips of all slices."""
+    """The number of chips in all slices."""
     slices: int
     topology: str | None
-    """The torus of a slice."""
+    """The torus of one slice."""
 
     @property
     def devices(self) -> int:
-        """Devices as MaxText counts them."""
+        """The number of devices as MaxText counts them."""
         return self.count * _DEVICES.get(self.hardware, 1)
 
 
 def chips_of(
     config: Config, hardware: str | None, devices: int | None, topology: str | None
 ) -> Chips:
-    """Return what ``config`` runs on; what is not ``None`` was given beside it.
+    """Return the chips of ``config``; arguments that are not ``None`` override it.
 
     Raises:
-        LoweringError: the chip or their number is not said (``maxtext-config``).
+        LoweringError: the chip or the number of chips is missing (``maxtext-config``).
     """
     slices = max(config.number("compile_topology_num_slices", -1), 1)
     slices = max(slices, config.number("num_slices", -1), _product(config, "dcn"))
@@ -88,16 +88,16 @@ def _product(config: Config, kind: str) -> int:
 
 
 def sizes_of(config: Config, chips: Chips) -> dict[str, int]:
-    """Return the chips along each axis of the mesh of :class:`shardcore.bench.training.Training`.
+    """Return the sizes of the mesh axes of :class:`shardcore.bench.training.Training`.
 
     Raises:
-        LoweringError: the product of a parallelism is not the number of devices
+        LoweringError: the product of one kind of parallelism is not the number of devices
             (``maxtext-config``).
     """
     inner = _filled(config, "ici", chips.devices // chips.slices, "devices of a slice")
     outer = _filled(config, "dcn", chips.slices, "slices")
     total = {axis: inner[axis] * outer[axis] for axis in AXES}
-    # Two devices of a chip are one here: of the axis that fills devices, half are left.
+    # Two devices of a chip are one device here: the axis that fills the devices is halved.
     halved = chips.devices // chips.count
     for axis in ("fsdp", "data", "expert", "context", "tensor", "fsdp_transpose"):
         if halved > 1 and total[axis] % halved == 0:
@@ -116,7 +116,7 @@ def sizes_of(config: Config, chips: Chips) -> dict[str, int]:
 
 
 def _filled(config: Config, kind: str, count: int, what: str) -> dict[str, int]:
-    """The parallelism of ``kind``, with -1 as what is left of ``count``."""
+    """The parallelism of ``kind``, with -1 replaced by the remaining factor of ``count``."""
     keys = {axis: f"{kind}_{axis}_parallelism" for axis in AXES}
     sizes = {axis: config.number(key, -1) for axis, key in keys.items()}
     for axis, size in sizes.items():

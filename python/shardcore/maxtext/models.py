@@ -1,4 +1,4 @@
-"""The model of a configuration of MaxText: kinds of layers by its decoder block."""
+"""The model of a MaxText configuration: its kinds of layers, by decoder block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def model_of(config: Config) -> Model:
     """Return the model of ``config``.
 
     Raises:
-        LoweringError: its decoder block is not modelled, or a size is wrong (``maxtext-config``).
+        LoweringError: its decoder block is not modelled, or a size is not valid
+            (``maxtext-config``).
     """
     block = config.text("decoder_block", BLOCKS)
     depth = config.number("base_num_decoder_layers")
@@ -61,7 +62,7 @@ def model_of(config: Config) -> Model:
 
 
 def accounted(model: Model) -> set[tuple[str, object]]:
-    """Return unmodelled keys with values that layers of ``model`` have all the same."""
+    """Return unmodelled keys with values that the layers of ``model`` nevertheless have."""
     found: set[tuple[str, object]] = set()
     if model.biased:
         found |= {("attention_bias", True), ("mlp_bias", True)}
@@ -97,7 +98,9 @@ def _mixed(config: Config, plain: Layers) -> Kinds:
 
 
 def _windowed(pattern: Callable[[int], bool], scale: int = 1) -> Callable[[Config, Layers], Kinds]:
-    """Dense layers, ``scale`` of each that is counted; ``pattern`` says which see all keys."""
+    """Dense layers; each layer that MaxText counts is ``scale`` layers; ``pattern`` says which of
+    them
+    attend to all keys."""
 
     def kinds(config: Config, plain: Layers) -> Kinds:
         window = config.number("sliding_window_size", 0) or None
@@ -114,7 +117,7 @@ def _gpt_oss(config: Config, plain: Layers) -> Kinds:
 
 
 def _gemma4(config: Config, plain: Layers) -> Kinds:
-    """Of six layers, five see a window; the sixth has other heads."""
+    """Of six layers, five attend to a window; the sixth has other heads."""
     window = config.number("sliding_window_size", 0) or None
     experts = None
     if config.number("num_experts") > 1:
@@ -160,7 +163,7 @@ def _llama4(config: Config, plain: Layers) -> Kinds:
 BLOCKS: dict[str, Callable[[Config, Layers], Kinds]] = {
     **dict.fromkeys(("default", "llama2", "mistral", "gemma", "qwen2", "qwen3", "gpt3"), _dense),
     **dict.fromkeys(("mixtral", "qwen3_moe"), _mixed),
-    # A layer that is counted is two, of which the second sees all keys.
+    # MaxText counts two layers as one; the second attends to all keys.
     "gemma2": _windowed(lambda place: place % 2 == 1, scale=2),
     "gemma3": _windowed(lambda place: place % 6 == 5),
     "gemma4": _gemma4,
@@ -168,4 +171,4 @@ BLOCKS: dict[str, Callable[[Config, Layers], Kinds]] = {
     "deepseek": _deepseek,
     "llama4": _llama4,
 }
-"""The kinds of layers by the decoder block."""
+"""The function that makes the kinds of layers, by decoder block."""

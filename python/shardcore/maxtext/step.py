@@ -1,4 +1,5 @@
-"""The step of a configuration of MaxText: what :mod:`shardcore.bench` lowers, and what it costs."""
+"""The training step of a MaxText configuration, as :mod:`shardcore.bench` lowers it, and its
+cost."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _NAMED = {
     "mlpwi_1": ("up",),
     "mlpwo": ("down",),
 }
-"""What is named in a layer, by the key of MaxText that says where it is kept."""
+"""For each MaxText key that says where an intermediate is kept: its name in a layer."""
 
 _POLICIES = ("full", "none", "minimal", "minimal_flash", "minimal_with_context", "custom")
 _NARROW = ("fp8", "fp8_full", "fp8_gpu", "nanoo_fp8", "te_fp8_delayedscaling")
@@ -52,14 +53,14 @@ _WHOLE_STEP = ("int8", "int8w", "intmp", "int4", "int4w")
 
 @dataclass(frozen=True)
 class Step:
-    """A configuration as a run, and what of it the run has not."""
+    """A configuration as a run, and what the run does not model."""
 
     run: Training
     chips: Chips
     unmodelled: dict[str, Any]
-    """Keys that would change the step, with their values."""
+    """Keys that would change the step but are not modelled, with their values."""
     overruled: tuple[str, ...]
-    """Keys of files in whose place the model's values hold."""
+    """Keys of files that the model's values override."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -87,15 +88,14 @@ class Step:
         }
 
     def tokens_per_second(self, cost: Cost) -> float:
-        """Return the tokens that a chip trains on in a second, by what the step costs."""
+        """Return the tokens per second and chip that follow from ``cost``."""
         return self.run.batch * self.run.time / cost.step_seconds / self.chips.count
 
     def cost(self, hardware_file: str | Path | None = None) -> Cost:
-        """Return what the step costs.
+        """Return the cost of the step.
 
         Args:
-            hardware_file: chips besides those that are known; those of the measured steps
-                are without it.
+            hardware_file: a file with further chips; by default that of the benchmark's chips.
 
         Raises:
             LoweringError: jax is not installed (``lowering``).
@@ -127,13 +127,13 @@ def step_of(
     """Return the step of ``config``.
 
     Args:
-        config: what was read.
-        hardware: the chip; without it that of ``compile_topology``.
-        devices: chips of all slices; without it those of ``compile_topology``.
-        topology: the torus of a slice, ``16x16``.
+        config: the configuration.
+        hardware: the chip; by default that of ``compile_topology``.
+        devices: the number of chips in all slices; by default that of ``compile_topology``.
+        topology: the torus of a slice, such as ``16x16``.
 
     Raises:
-        LoweringError: jax is not installed (``lowering``), or the configuration has no step
+        LoweringError: jax is not installed (``lowering``), or the configuration is not supported
             (``maxtext-config``).
     """
     check_jax()
@@ -197,13 +197,13 @@ def _remat(config: Config) -> Remat | None:
     for key, names in _NAMED.items():
         place = config.text(key, kept)
         kept[place] += [name for name in names if name not in kept[place]]
-    # What a layer starts with is kept in any case.
+    # The input of a layer is always kept.
     saved = tuple(name for name in kept["device"] if name != "layer_input")
     return Remat(saved, tuple(kept["offload"]))
 
 
 def _check_shapes(config: Config, run: Training) -> None:
-    """Check that each dim is divided over the devices that it is sharded on."""
+    """Check that each dim divides evenly over the devices that it is sharded on."""
     from shardcore.bench.parameters import shapes
     from shardcore.bench.placement import entries
 
@@ -232,11 +232,11 @@ _SIZED = {
     "vocab": "vocab_size",
     "expert": "num_experts",
 }
-"""The key that says how large a dim is; the rest are of ``base_emb_dim``."""
+"""For each dim the key with its size; other dims have ``base_emb_dim``."""
 
 
 def _unmodelled(config: Config, run: Training, chips: Chips) -> dict[str, Any]:
-    """Keys that would change the step, with their values."""
+    """Keys that would change the step but are not modelled, with their values."""
     same = accounted(run.model)
     found = {
         key: config.values[key]

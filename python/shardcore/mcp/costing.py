@@ -23,7 +23,7 @@ Edit = dict[str, str | None]
 _EDIT = 'shardings by target, {"params/**/w": "P(None, \'model\')"}; null removes an annotation'
 _MOST_EDITS = 1000
 _PLAN_SHARE = 0.5
-"""The part of the time of a call that a search may take; the rest is for its answer."""
+"""The part of a call's time that a search may take; the rest is for its answer."""
 
 
 @tool
@@ -39,7 +39,7 @@ def cost(
     that take longest, each with a number for why(collective=...)."""
     opened = programs.get(program)
     if hardware is not None:
-        # A chip that does not exist is no default of later calls.
+        # An unknown chip does not become the default of later calls.
         opened.session.cost(hardware)
         opened.hardware = hardware
     found = opened.session.cost(opened.hardware)
@@ -105,7 +105,7 @@ def edit(
     opened = programs.get(program)
     if (set is not None) + plan + undo + reset != 1:
         raise _mistake("edit takes one of set, plan, undo, reset", 'edit(set={"%arg0": "P()"})')
-    # An edit that is refused, or interrupted, changes nothing.
+    # An edit that is refused or interrupted changes nothing.
     if undo:
         session = opened.before()
     elif reset:
@@ -140,7 +140,7 @@ def edit(
 
 
 def _set(session: Session, edits: Edit) -> None:
-    """Make all of ``edits``."""
+    """Apply all of ``edits``."""
     shardings = {target: text for target, text in edits.items() if text is not None}
     for target, text in edits.items():
         if text is None:

@@ -1,4 +1,4 @@
-"""What a tool says when it fails: code, place and hint, as the library's errors have them."""
+"""The text of a tool's error: code, location and hint, as in the library's errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from shardcore.errors import Diagnostic, ShardcoreError, bounded
 
 
 def failure(error: BaseException) -> str:
-    """Return what to say of ``error``."""
+    """Return the text of ``error``."""
     if isinstance(error, ShardcoreError):
         return str(error)
     return str(_diagnostic(error))

@@ -1,4 +1,4 @@
-"""The programs that are open, each with a session, and what tools answer."""
+"""The open programs, each with a session, and the answers of tools."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from shardcore.errors import Diagnostic, ShardcoreError
 from shardcore.session import Session
 
 MOST_PROGRAMS = 16
-"""The programs that are open at once; the one that was used longest ago is closed for another."""
+"""How many programs are open at once; opening another closes the least recently used one."""
 MOST_UNDOS = 100
-"""The edits that can be undone."""
+"""How many edits can be undone."""
 MOST_LINES = 60
-"""The lines of an answer."""
+"""How many lines an answer has at most."""
 MOST_CHARACTERS = 6000
-"""The characters of an answer."""
+"""How many characters an answer has at most."""
 
 
 @dataclass
 class Program:
-    """A program that is open."""
+    """An open program."""
 
     name: str
-    """What calls name it: ``p1``."""
+    """The name that calls use: ``p1``."""
     path: str
-    """Where it comes from."""
+    """The path that it was opened from."""
     hardware: str
-    """The chip that figures are for."""
+    """The chip of its figures."""
     session: Session
     opened: Session = field(repr=False)
-    """The session as it was when it was opened."""
+    """The session when the program was opened."""
     planned: Session | None = field(default=None, repr=False)
-    """The program as the last plan annotates it."""
+    """The session with the annotations of the last plan."""
     _before: deque[Session] = field(default_factory=lambda: deque(maxlen=MOST_UNDOS), repr=False)
 
     @property
     def result(self) -> Result:
-        """The completed shardings."""
+        """The propagation result."""
         found: Result = self.session.result
         return found
 
     def become(self, session: Session) -> None:
-        """Have the annotations of ``session``; can be undone."""
+        """Take over the annotations of ``session``; can be undone."""
         self._before.append(self.session)
         self.session = session
 
@@ -63,14 +63,14 @@ class Program:
         return self._before[-1]
 
     def undo(self) -> None:
-        """Take back the last edit."""
+        """Undo the last edit."""
         self.session = self.before()
         self._before.pop()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool answers: a few lines, and the call that is useful next."""
+    """The answer of a tool: a few lines, and the call that is useful next."""
 
     text: str
     next: str
@@ -87,13 +87,13 @@ class Answer:
 
 
 class Programs:
-    """The programs that are open, the one that was used last at the end."""
+    """The open programs, the most recently used one last."""
 
     def __init__(self, hardware: str, seconds: float) -> None:
         self.hardware = hardware
-        """The chip where a program names none."""
+        """The chip for programs without one."""
         self.seconds = seconds
-        """The time that a call may take."""
+        """The time limit of a call."""
         self._open: dict[str, Program] = {}
         self._opened = 0
 
@@ -108,10 +108,10 @@ class Programs:
         return program
 
     def get(self, name: str | None) -> Program:
-        """Return the program called ``name``, or the one that was used last.
+        """Return the program ``name``, or the most recently used one.
 
         Raises:
-            ShardcoreError: there is none (``no-program``).
+            ShardcoreError: there is no such program (``no-program``).
         """
         known = list(self._open)
         if name is None and known:
@@ -124,12 +124,12 @@ class Programs:
         return found
 
     def is_open(self, name: str) -> bool:
-        """Whether a program is called ``name``."""
+        """Whether a program ``name`` is open."""
         return name in self._open
 
 
 def call(name: str, **arguments: Any) -> str:
-    """The text of a call, without the arguments that are ``None``."""
+    """The text of a call; arguments that are ``None`` are left out."""
     given = (f"{key}={value!r}" for key, value in arguments.items() if value is not None)
     return f"{name}({', '.join(given)})"
 

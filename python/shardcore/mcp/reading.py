@@ -29,7 +29,7 @@ _TEXT = re.compile(r"\n|func\.func|HloModule")
 _LINE = re.compile(r"[^%@\s][^\s]*:\d+")
 _MOST_COLLECTIVES = 20
 _MOST_VALUES = 3
-"""The values of a line that are explained."""
+"""How many values of a line are explained."""
 
 
 @tool
@@ -54,7 +54,7 @@ def open_(
     else:
         path, module = program, program_files.read(program)
     session = Session(module, mesh=mesh)
-    # A program that cannot be completed is not opened.
+    # A program that cannot be propagated is not opened.
     result: Result = session.result
     arguments, results = result.arguments(), result.results()
     opened = programs.add(path, session, chip)
@@ -162,7 +162,7 @@ def why(
 
 
 def _why_line(opened: Program, line: str, axis: str | None) -> Answer:
-    """Where the axes of what a line made come from."""
+    """The origins of the axes of the values that a line computes."""
     values = [value for value in line_values(opened.result, line) if value.shape]
     whys = (str(opened.result.why(value)) for value in values[:_MOST_VALUES])
     if axis is not None:

@@ -1,7 +1,7 @@
 """The MCP server, over standard input and output.
 
-A thread talks to the client; the main thread does the work. What a tool raises is what the tool
-answers, as an error: nothing that a client sends ends the server.
+One thread talks to the client; the main thread does the work. An exception in a tool becomes an
+error answer: nothing that a client sends ends the server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from shardcore.mcp.worker import Interrupted, Worker
 __all__ = ["serve"]
 
 GRACE_SECONDS = 5.0
-"""How long a call that was interrupted may take to end, as with the best that it found so far."""
+"""How long an interrupted call may take to finish, for example with the best plan so far."""
 
 INSTRUCTIONS = """\
 shardcore says how a tensor program (StableHLO, or a JAX function) is sharded over devices, why, and
@@ -45,7 +45,7 @@ as P('data', None) or [{"data"}, {}]."""
 
 _LIMIT_HINT = "ask for less, or start shardcore mcp --seconds with a larger number"
 
-# Importing these adds their tools.
+# These imports register the tools.
 _MODULES = (reading, costing)
 
 
@@ -53,11 +53,11 @@ def serve(hardware: str, seconds: float) -> None:
     """Serve until the client closes standard input.
 
     Args:
-        hardware: the chip where a call names none.
+        hardware: the chip for calls that name none.
         seconds: the time after which a call is interrupted.
 
     Raises:
-        KeyboardInterrupt: somebody pressed Ctrl-C.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     worker = Worker()
     answers = _Answers(worker, Programs(hardware, seconds), seconds)
@@ -78,7 +78,7 @@ def serve(hardware: str, seconds: float) -> None:
 
 
 class _Answers:
-    """Answers what clients ask."""
+    """Answers the client's requests."""
 
     def __init__(self, worker: Worker, programs: Programs, seconds: float) -> None:
         self._worker = worker
@@ -108,13 +108,13 @@ class _Answers:
         return ListToolsResult(tools=tools)
 
     async def call_tool(self, context: Any, params: CallToolRequestParams) -> CallToolResult:
-        """What a tool answers, or why it cannot."""
+        """The answer of a tool, or its error."""
         given = params.arguments or {}
         try:
             return _result(await self._within(lambda: self._answer(params.name, given)))
         except asyncio.CancelledError:
             raise
-        # The engine's own failures are no ordinary exceptions.
+        # Panics of the engine are no ordinary exceptions.
         except BaseException as error:
             return _result(failure(error), is_error=True)
 
@@ -122,14 +122,15 @@ class _Answers:
         return str(find(name).call(self._programs, given))
 
     async def _within(self, work: Callable[[], str]) -> str:
-        """Do ``work`` in the main thread, within the time; it is stopped if the client cancels."""
+        """Do ``work`` in the main thread within the time limit; it is stopped if the client
+        cancels."""
         job = self._worker.submit(work)
         outcome = asyncio.wrap_future(job.outcome)
         try:
             done, _ = await asyncio.wait([outcome], timeout=self._seconds)
             if not done:
                 self._worker.stop(job)
-                # It may have something to say all the same.
+                # An interrupted call may still have an answer.
                 done, _ = await asyncio.wait([outcome], timeout=GRACE_SECONDS)
         except asyncio.CancelledError:
             self._worker.stop(job)

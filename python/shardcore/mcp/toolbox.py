@@ -1,4 +1,5 @@
-"""What a tool is: a function of the open programs, whose other parameters are its arguments."""
+"""Defines a tool: a function whose first parameter is the open programs; the others are its
+arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Function = Callable[..., Answer]
 
 
 def about(text: str) -> Any:
-    """What is said of an argument, in its annotation: ``Annotated[str, about("a path")]``."""
+    """The description of an argument, in its annotation: ``Annotated[str, about("a path")]``."""
     return Field(description=text)
 
 
@@ -37,10 +38,10 @@ class Tool:
         return found
 
     def call(self, programs: Programs, given: Mapping[str, Any]) -> Answer:
-        """Call it with the arguments ``given``, whatever a client made of them.
+        """Call the tool with the arguments ``given``, which a client may have got wrong.
 
         Raises:
-            ShardcoreError: they are not those of the tool (``invalid-arguments``), or what the
+            ShardcoreError: the arguments are not those of the tool (``invalid-arguments``), or the
                 library raises.
         """
         try:
@@ -71,7 +72,7 @@ TOOLS: dict[str, Tool] = {}
 
 
 def tool(function: Function) -> Function:
-    """Make a tool of ``function``: its docstring is what clients read of it."""
+    """Make ``function`` a tool; its docstring is the description that clients read."""
     name = function.__name__.rstrip("_")
     _, *parameters = inspect.signature(function, eval_str=True).parameters.values()
     fields: dict[str, Any] = {
@@ -87,7 +88,7 @@ def find(name: str) -> Tool:
     """Return the tool called ``name``.
 
     Raises:
-        ShardcoreError: there is none (``unknown-tool``).
+        ShardcoreError: there is no such tool (``unknown-tool``).
     """
     if name not in TOOLS:
         message, hint = f"no tool is called {name!r}", choices(name, list(TOOLS))

@@ -1,7 +1,7 @@
-"""Does the work of tools in the main thread, in which Python runs what signals ask for.
+"""Runs the work of tools in the main thread, where Python handles signals.
 
-The engine looks for signals while it works, as for Ctrl-C. A call that its client cancels, or that
-takes too long, is interrupted by the same signal, from the thread that talks to the client.
+The engine checks for signals while it works, as for Ctrl-C. If the client cancels a call, or it
+takes too long, the thread that talks to the client interrupts it with the same signal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """A job is interrupted."""
+    """The job was interrupted."""
 
 
 class Job:
@@ -26,11 +26,11 @@ class Job:
         self.work = work
         self.outcome: Future[str] = Future()
         self.is_stopped = False
-        """Whether it shall be interrupted, or not be started."""
+        """Whether it is to be interrupted, or not started at all."""
 
 
 class Worker:
-    """Does jobs one after the other, in the thread that calls :meth:`run`."""
+    """Runs jobs one after the other, in the thread that calls :meth:`run`."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -38,31 +38,31 @@ class Worker:
         self._is_interrupting = False
 
     def submit(self, work: Callable[[], str]) -> Job:
-        """Hand in a job."""
+        """Queue a job."""
         job = Job(work)
         self._jobs.put(job)
         return job
 
     def stop(self, job: Job) -> None:
-        """Interrupt ``job``, or drop it if it did not start."""
+        """Interrupt ``job``, or drop it if it has not started."""
         job.is_stopped = True
         if self._current is job:
             self._is_interrupting = True
             if hasattr(signal, "pthread_kill"):
-                # Ends waiting for other processes, too.
+                # Also interrupts waiting for other processes.
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             else:
                 _thread.interrupt_main()
 
     def close(self) -> None:
-        """Let :meth:`run` return once all jobs are done."""
+        """Let :meth:`run` return after all jobs are done."""
         self._jobs.put(None)
 
     def run(self) -> None:
-        """Do jobs until :meth:`close`.
+        """Run jobs until :meth:`close`.
 
         Raises:
-            KeyboardInterrupt: somebody pressed Ctrl-C.
+            KeyboardInterrupt: Ctrl-C was pressed.
         """
         before = signal.signal(signal.SIGINT, self._interrupt)
         try:
@@ -70,7 +70,7 @@ class Worker:
                 try:
                     self._do(job)
                 except Interrupted as late:
-                    # The work was done when the signal came.
+                    # The work was finished when the signal came.
                     if not job.outcome.done():
                         job.outcome.set_exception(late)
         finally:
@@ -95,6 +95,6 @@ class Worker:
         if not self._is_interrupting:
             raise KeyboardInterrupt
         self._is_interrupting = False
-        # What was to be interrupted may be done.
+        # The job to interrupt may already be done.
         if self._current is not None and self._current.is_stopped:
             raise Interrupted

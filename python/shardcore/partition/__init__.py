@@ -1,4 +1,4 @@
-"""The per-device program: what each device runs, so that all devices compute the global program."""
+"""The per-device program: the program that each device runs to compute the global program."""
 
 from __future__ import annotations
 

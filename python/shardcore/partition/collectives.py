@@ -1,4 +1,4 @@
-"""The collectives of a program of one device."""
+"""The collectives of a per-device program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def collectives(local: Partitioned) -> tuple[CollectiveCost, ...]:
     """Return the collectives of ``local``, in program order, without times."""
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.collective_time import wire_bytes
     from shardcore.costs.figures import traffic_kinds
     from shardcore.costs.links import OPS
@@ -36,7 +36,7 @@ def _default_cost(local: Partitioned) -> Cost:
 
 
 def sent_bytes(module: Module) -> int:
-    """Return the bytes that a device sends in one run of ``module``: of all its collectives."""
+    """Return the bytes that a device sends in one run of ``module``, over all its collectives."""
     from shardcore.calculus.collective_time import wire_bytes
     from shardcore.costs.links import OPS
 

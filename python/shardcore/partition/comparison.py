@@ -1,4 +1,4 @@
-"""Runs the devices and the global program on the same data, and tells rounding from mistakes."""
+"""Runs the per-device and the global program on the same data, and tells rounding from mistakes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Comparison:
-    """What differs between the devices and the global program.
+    """The differences between the results of the devices and those of the global program.
 
     Args:
-        partitioned: the program of one device.
-        seed: that of the random data.
-        dtype: the type that narrower floats are computed in.
+        partitioned: the per-device program.
+        seed: the seed of the random data.
+        dtype: the type in which narrower floats are computed.
     """
 
     def __init__(self, partitioned: Partitioned, seed: int, dtype: str | None) -> None:
@@ -42,29 +42,30 @@ class Comparison:
         self._global: Simulator | None = None
         self._arrays: Sequence[Array] = ()
         self.elements = 0
-        """Elements of the results."""
+        """How many elements the results have."""
         self.differs = False
         """Whether any element differs."""
         self.wrong: list[Difference] = []
-        """Results that differ by more than rounding makes."""
+        """Results whose difference is larger than rounding explains."""
         self.reordered: list[Difference] = []
-        """Results that differ by rounding."""
+        """Results whose difference rounding explains."""
         self.is_loose = False
-        """Whether rounding changes results by so much that it may hide mistakes."""
+        """Whether rounding alone changes results so much that it could hide a mistake."""
 
     @property
     def is_widest(self) -> bool:
-        """Whether the arguments have no floats that are narrower than ``"f64"``."""
+        """Whether no argument has floats that are narrower than ``"f64"``."""
         widest_types = widened("f64")
         names = [port.dtype or "" for port in self._partitioned.arguments]
         return all(self._dtypes.get(name) == widest_types.get(name) for name in names)
 
     def run(self, tolerance: float, is_measured: bool) -> None:
-        """Run both programs on data, until results are wrong.
+        """Run both programs on rounds of data, until a result is wrong.
 
         Args:
-            tolerance: what floats may differ by, relative to the largest element of a result.
-            is_measured: whether they may differ by what other orders of sums make, too.
+            tolerance: the allowed difference of floats, relative to the largest element of a
+                result.
+            is_measured: whether differences that other orders of summation cause are allowed too.
         """
         partitioned = self._partitioned
         data = rounds(partitioned.source, partitioned.arguments, self._random, self._dtypes)
@@ -115,15 +116,15 @@ class Comparison:
             (self.reordered if is_allowed else self.wrong).append(row)
 
     def _in_order(self, order: Order) -> Sequence[Array]:
-        """The results of the global program with the terms of sums in ``order``."""
+        """The results of the global program with the terms of each sum added in ``order``."""
         run = Simulator(self._partitioned.source, dtype=self._dtype, order=order)
         return run(*self._arrays)
 
     def first(
         self, wrong: Sequence[Difference], tolerance: float, dtype: str | None
     ) -> DifferingOp | None:
-        """The first op that differs, of those that the ``wrong`` results depend on, computed in
-        ``dtype``; ``None`` where there is no memory to look for it."""
+        """The first differing op among those that the ``wrong`` results depend on, computed in
+        ``dtype``; ``None`` if there is not enough memory to look for it."""
         names = {row.result for row in wrong}
         ports = self._partitioned.results
         at = [place for place, port in enumerate(ports) if port.name in names]
@@ -135,7 +136,7 @@ class Comparison:
             return None
 
     def _check_memory(self, run: Simulator) -> None:
-        """Refuse programs that need more memory than there is, before they run."""
+        """Refuse programs that need more memory than the machine has, before they run."""
         available = available_bytes()
         if available is None:
             return
@@ -147,7 +148,8 @@ class Comparison:
             )
 
     def _needed_bytes(self, run: Simulator) -> int:
-        """About how many bytes both programs need, one after the other, and their results."""
+        """About how many bytes the two programs need, run one after the other, with their
+        results."""
         partitioned = self._partitioned
         count = partitioned.num_devices
         rows, held = [], 0
@@ -179,14 +181,14 @@ def _bytes(shape: Sequence[int | None] | None, itemsize: int) -> int:
 
 
 def _change(rounded: Array, theirs: Array) -> float:
-    """The largest change of a result that rounding of the arguments makes."""
+    """The largest change of a result when the arguments are rounded differently."""
     with np.errstate(invalid="ignore", over="ignore"):
         change = np.abs(widest(rounded) - widest(theirs))
     return float(np.max(change[np.isfinite(change)], initial=0.0))
 
 
 def _rounded(array: Array, random: np.random.Generator) -> Array:
-    """``array`` with each element changed by the rounding of its type, up or down."""
+    """``array`` with each element moved up or down by the rounding of its type, at random."""
     if not is_float(array.dtype):
         return array
     epsilon = float(finfo(array.dtype).eps)

@@ -1,4 +1,4 @@
-"""Per-device programs that are counted, not run: those that are still in use are shared."""
+"""Per-device programs that are only counted, not run; those still in use are shared."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from shardcore.partition.partitioned import Partitioned, partition
 from shardcore.rules.shards import registered_shard_rules
 
 _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
-"""Programs by result, policy and the rules that they are made by. A program refers to its result,
-so that the ``id`` in its key is not that of another result."""
+"""Programs by result, policy and registered rules. A program refers to its result, so the ``id`` of
+the result in its key cannot be reused."""
 
 
 def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitioned:
-    """Return the per-device program of ``result`` under ``policy``, to be counted.
+    """Return the per-device program of ``result`` under ``policy``, for counting only.
 
-    Every device computes the ops of which nothing is known, so that the program may not run. A cost
-    refers to its program; as long as there is one, other costs and the diagnostics of the same
-    result are counted from it. Nobody may change its module. Without ``keep_ports`` arguments and
-    results without annotation are sharded as XLA shards them under ``xla``.
+    An op that no rule can split is computed on every device, so the program may not be runnable. A
+    cost refers to its program; while a cost exists, other costs and the diagnostics of the same
+    result use the same program. Nobody may change its module. Without ``keep_ports``, under
+    ``xla``, arguments and results without annotation are sharded as XLA would shard them.
     """
     key = (id(result), policy, keep_ports, registry_version(), registered_shard_rules())
     known = _alive.get(key)
@@ -33,10 +33,10 @@ def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitione
 def local_program(
     program: Module | Result | Partitioned, policy: str, keep_ports: bool = False
 ) -> Partitioned:
-    """Return the per-device program that ``policy`` makes of ``program``, to be counted.
+    """Return the per-device program of ``program`` under ``policy``, for counting only.
 
     Raises:
-        TypeError: ``program`` is none.
+        TypeError: ``program`` is none of these.
     """
     if isinstance(program, Partitioned):
         return program

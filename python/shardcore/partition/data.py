@@ -1,8 +1,8 @@
-"""The data that a program is proven on: small numbers, chosen by what the program does with them.
+"""The data on which a partitioned program is tested: small numbers that suit the program's ops.
 
-Each round of data is for what the others cannot show. Integers that are multiplied are odd in a
-round of their own: products of odd integers are odd, whatever their width, so that none vanishes
-and each depends on every factor.
+Each round of data finds mistakes that the others miss. In one round, integers that are multiplied
+are odd: a product of odd integers is odd in any width, so it never becomes zero and depends on
+every factor.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from shardcore.simulate.mistakes import mistake, of_elements
 __all__ = ["SMALL", "kinds_of_data", "rounds"]
 
 SMALL = "small"
-"""Small integers, zero included, and indices of which some are out of range."""
+"""Small integers including zero; some indices are out of range."""
 UNITS = "units"
-"""Odd integers and powers of two where elements are multiplied; booleans of which few are false
-where all have to be true."""
+"""Odd integers and powers of two where elements are multiplied; mostly true booleans where all have
+to be true (an all-reduction)."""
 RARE = "rare"
-"""Booleans of which few are true where one has to be."""
+"""Mostly false booleans where one has to be true (an any-reduction)."""
 
 _MOST_RESULTS = 64
-"""As many results of one bit are looked at, in several rounds if a program has fewer."""
+"""Programs with fewer boolean results than this run in several rounds, to reach this number."""
 _MOST_REPEATS = 16
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def kinds_of_data(found: list[Use]) -> list[str]:
-    """Return the kind of data of each round, for a program with these uses of arguments."""
+    """Return the kind of data of each round, for a program with these uses of its arguments."""
     units = max((_repeats(use.all_of, use.all_results) for use in found), default=0)
     if any(use.is_factor for use in found):
         units = max(units, 1)
@@ -44,8 +44,8 @@ def kinds_of_data(found: list[Use]) -> list[str]:
 
 
 def _repeats(length: int, results: int) -> int:
-    """How many rounds show mistakes in ``results`` of ``length`` booleans each, of which one in
-    three depends on one of its booleans alone."""
+    """How many rounds show a mistake in ``results`` reductions of ``length`` booleans each; one
+    result in three depends on a single one of its booleans."""
     return min(-(-_MOST_RESULTS // max(results, 1)), _MOST_REPEATS) if length else 0
 
 
@@ -55,8 +55,8 @@ def rounds(
     random: np.random.Generator,
     dtypes: Mapping[str, np.dtype[Any]] = DTYPES,
 ) -> Iterator[list[Array]]:
-    """Yield the arguments of each run of ``module``, whose arguments are ``ports``: numbers of
-    their own types, as arrays of those of ``dtypes``.
+    """Yield the arguments of each run of ``module``, whose arguments are ``ports``: numbers of the
+    arguments' own types, stored in arrays of the types in ``dtypes``.
 
     Raises:
         SimulationError: an argument has elements that cannot be simulated (``unsupported-op``).
@@ -72,7 +72,7 @@ def rounds(
 
 
 def _data(port: Port, use: Use, kind: str, random: np.random.Generator) -> Array:
-    """The elements of an argument."""
+    """The elements of one argument in a round of ``kind``."""
     dtype = DTYPES.get(port.dtype or "f32")
     if dtype is None:
         message = f"{port.name} has elements of type {port.dtype}"
@@ -88,7 +88,7 @@ def _data(port: Port, use: Use, kind: str, random: np.random.Generator) -> Array
     if is_integer(dtype):
         low, high = max(low, int(iinfo(dtype).min)), min(high, int(iinfo(dtype).max))
     elif dtype == DTYPES["f8E8M0FNU"]:
-        # It has positive numbers only.
+        # This type has positive numbers only.
         low = 1
     numbers = np.asarray(random.integers(low, high + 1, shape))
     if use.is_divisor:
@@ -105,10 +105,10 @@ def _booleans(shape: tuple[int, ...], use: Use, kind: str, random: np.random.Gen
 
 
 def _units(shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator) -> Array:
-    """Numbers whose products never vanish: odd integers; floats that are powers of two, of which
-    long products are exact and neither overflow nor vanish."""
+    """Numbers whose products never become zero: odd integers; for floats powers of two, whose
+    products are exact and neither overflow nor underflow."""
     if not is_integer(dtype):
-        # Long products of floats overflow less if as many factors are below one as above.
+        # Long products overflow less if as many factors are below one as above.
         signs = random.integers(0, 2, shape) * 2 - 1
         return np.asarray(signs * 2.0 ** random.integers(-1, 2, shape)).astype(dtype)
     info = iinfo(dtype)
@@ -120,7 +120,7 @@ def _units(shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Gener
 def _indices(
     shape: tuple[int, ...], dtype: np.dtype[Any], length: int, random: np.random.Generator
 ) -> Array:
-    """Indices along a dim of ``length``: an eighth of them is out of range, on either side."""
+    """Indices along a dim of ``length``; an eighth of them is out of range, at both ends."""
     inside = random.integers(0, length, shape)
     outside = random.choice([-3, -2, -1, length, length + 1, length + 2], shape)
     numbers = np.where(random.integers(0, 8, shape) == 0, outside, inside)

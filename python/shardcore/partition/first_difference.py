@@ -1,4 +1,4 @@
-"""The first op of a program whose result differs between the devices and the global program."""
+"""Finds the first op whose result differs between the devices and the global program."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Key = tuple[int, int]
-"""The number of an op of the source, and which of its results."""
+"""The number of an op of the source program, and the number of its result."""
 
 _MOST_SOURCES = 8
-"""Values of the source that a value may be made from; of more none is compared."""
+"""A value computed from more source values than this is not compared."""
 _MOST_ORDERS = 2
 
 
 @dataclass(frozen=True)
 class DifferingOp:
-    """The first op of which the devices make another result than the global program does."""
+    """The first op whose result on the devices differs from that in the global program."""
 
     name: str
-    """The op's name, ``stablehlo.add``."""
+    """The op's name, such as ``stablehlo.add``."""
     result: str
-    """The name of its result, ``%3``."""
+    """The name of its result, such as ``%3``."""
     location: str | None
-    """Where it comes from in the source."""
+    """Its location in the user's source."""
     largest: float
     """The largest difference."""
     reordering: float
-    """How much other orders of sums change it."""
+    """How much other orders of summation change the result."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -57,17 +57,18 @@ def first_difference(
     dtype: str | None,
     tolerance: float,
 ) -> DifferingOp | None:
-    """Return the first op that differs on ``arrays``, of those that results depend on.
+    """Return the first differing op on ``arrays``, among those that the results depend on.
 
-    Of ops in loops and functions what they make the first time is compared. ``None`` if there is no
-    op, as where a result is an argument.
+    An op in a loop or a function is compared at its first execution only. ``None`` if there is no
+    such op, as where a result is an argument.
 
     Args:
-        partitioned: the program of one device.
+        partitioned: the per-device program.
         arrays: the arguments.
-        wrong: which results differ.
-        dtype: the type that narrower floats are computed in.
-        tolerance: what may differ, relative to the largest element, whatever orders of sums make.
+        wrong: the indices of the differing results.
+        dtype: the type in which narrower floats are computed.
+        tolerance: the allowed difference, relative to the largest element, beside what other orders
+            of summation explain.
     """
     known = _Known(partitioned.source, arrays, partitioned.num_devices, dtype)
     checked = _Checked(partitioned, known, tolerance)
@@ -76,7 +77,7 @@ def first_difference(
 
 
 class _Known:
-    """What the global program makes, and how much other orders of sums change that."""
+    """The values of the global program, and how much other orders of summation change them."""
 
     def __init__(
         self, source: Module, arrays: Sequence[Array], num_devices: int, dtype: str | None
@@ -104,7 +105,7 @@ class _Known:
 
 
 class _Checked:
-    """For each op of the source whose result was found whether that agrees, and by how much not."""
+    """For each source op whose result was found on the devices: whether it agrees, and the gap."""
 
     def __init__(self, partitioned: Partitioned, known: _Known, tolerance: float) -> None:
         self._partitioned = partitioned
@@ -115,11 +116,11 @@ class _Checked:
         self._sources: dict[Value, set[Key]] = {}
         self._seen: set[int] = set()
         self.gaps: dict[Key, float] = {}
-        """The largest difference of each result that was compared, where that is smallest."""
+        """For each result that was compared, the smallest of its differences."""
         self.agrees: set[Key] = set()
 
     def run(self, arrays: Sequence[Array], dtype: str | None) -> None:
-        """Run the devices, and compare what they make."""
+        """Run the devices, and compare their values with those of the global program."""
         partitioned = self._partitioned
         count = partitioned.num_devices
         pairs = zip(arrays, partitioned.arguments, strict=True)
@@ -133,7 +134,7 @@ class _Checked:
         number = self._source(op)
         for (_, at), result in _arrays(op, results):
             if number is None:
-                # Ops that partitioning inserts make parts of a value whole, or move them.
+                # Ops that partitioning inserts only assemble a value from parts, or move it.
                 found = [self._sources.get(value, set()) for value in op.operands]
                 keys = set().union(*found)
             else:
@@ -144,7 +145,7 @@ class _Checked:
                     self._compare(key, result)
 
     def _source(self, op: Op) -> int | None:
-        """The number of the op of the source that ``op`` computes."""
+        """The number of the source op that ``op`` computes."""
         number = _number(op)
         for known in (number, self._partitioned.origin.original(number)):
             if known in self._ops and self._ops[known].name == op.name:
@@ -164,12 +165,12 @@ class _Checked:
             self.agrees.add(key)
 
     def change(self, key: Key) -> float:
-        """How much other orders of sums change a result."""
+        """How much other orders of summation change a result."""
         return self._known.changes.get(key, NOTHING).largest
 
 
 class _Search:
-    """Follows results that differ to the first op that makes a difference."""
+    """Follows differing results backwards to the first op that causes a difference."""
 
     def __init__(self, source: Module, checked: _Checked) -> None:
         self._checked = checked
@@ -184,7 +185,7 @@ class _Search:
                 self._made_by[value] = op, at
 
     def first(self, wrong: Sequence[int]) -> DifferingOp | None:
-        """The first op that differs, of those that the results at ``wrong`` depend on."""
+        """The first differing op among those that the results at ``wrong`` depend on."""
         functions = list(self._functions.values())
         main = self._functions.get("main", functions[0] if functions else None)
         if main is None:
@@ -206,7 +207,7 @@ class _Search:
         )
 
     def _inside(self, op: Op) -> tuple[Op, int] | None:
-        """The first op that differs in the regions of ``op``, or in the function that it calls."""
+        """The first differing op in the regions of ``op``, or in the function that it calls."""
         callee = op.attributes.get("callee") if op.name == "func.call" else None
         function = self._functions.get(callee) if callee is not None else None
         regions = _returned(op) if function is None else _returned(function)
@@ -217,9 +218,10 @@ class _Search:
         return (_number(found[0]), found[1]) in self._checked.gaps
 
     def _within(self, values: Sequence[Value], are_wrong: bool = False) -> tuple[Op, int] | None:
-        """The first op that differs of those that ``values`` depend on, through results that do not
-        agree; of these the last one, if no op differs that could be compared. ``are_wrong`` says
-        that ``values`` themselves do not agree, even if each of them may by itself."""
+        """The first differing op among those that ``values`` depend on, reached through results
+        that differ. If no op in question could be compared, the last of these results.
+        ``are_wrong`` says that ``values`` differ as a whole, even if each of them agrees within the
+        tolerance."""
         pending = list(values)
         wrong = set(values) if are_wrong else set()
         seen: set[Key] = set()
@@ -254,7 +256,7 @@ def _arrays(op: Op, results: Sequence[Any]) -> Iterator[tuple[Key, Array]]:
 
 
 def _returned(op: Op) -> list[Value]:
-    """What the regions of ``op`` return."""
+    """The values that the regions of ``op`` return."""
     ends = [region[0].ops[-1] for region in op.regions if region and region[0].ops]
     return [value for end in ends for value in end.operands]
 
@@ -270,8 +272,8 @@ def _operands(op: Op) -> list[Value]:
 
 
 def _gap(value: Value, mine: Array, theirs: Array) -> Size | None:
-    """By how much what devices hold of ``value`` differs; ``None`` where that is no part of
-    it, as where devices hold terms of a sum in other shapes."""
+    """By how much the values that the devices hold of ``value`` differ; ``None`` if they are no
+    parts of it, such as terms of a sum in other shapes."""
     if len(theirs) > 1 or value.sharding is None or value.sharding.mesh is None:
         is_alike = mine.shape[1:] == theirs.shape[1:]
         if not is_alike or (len(theirs) > 1 and len(mine) not in (1, len(theirs))):
@@ -289,7 +291,7 @@ def _gap(value: Value, mine: Array, theirs: Array) -> Size | None:
 
 
 def _most(pairs: Iterable[tuple[Array, Array]]) -> Size:
-    """The largest difference of the arrays of any pair."""
+    """The largest difference over all pairs of arrays."""
     found = NOTHING
     for mine, theirs in pairs:
         found = found.most(size(gap(mine, theirs)))
@@ -297,5 +299,5 @@ def _most(pairs: Iterable[tuple[Array, Array]]) -> Size:
 
 
 def _part(held: Array, shape: Sequence[int]) -> Array:
-    """What a device holds without the padding."""
+    """A device's shard without the padding."""
     return held[tuple(slice(0, length) for length in shape)]

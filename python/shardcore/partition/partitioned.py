@@ -1,4 +1,4 @@
-"""A partitioned program, and how each op of its source is computed."""
+"""A partitioned program, and how each op of the global program is computed in it."""
 
 from __future__ import annotations
 
@@ -31,39 +31,40 @@ if TYPE_CHECKING:
     from shardcore.simulate import Simulator
 
 POLICIES = ("least", "shardy", "xla")
-"""How to choose where an op can be computed in more than one way; see :func:`partition`."""
+"""The names of the policies, which choose among the ways to compute an op; see
+:func:`partition`."""
 
 MOST_OPS_KEPT = 1 << 16
-"""Of larger programs the best plan is not kept while others are made, but made again."""
+"""For larger programs the best plan is not kept while the others are made; it is made again."""
 
 MOST_OPS_COPIED = 1 << 18
-"""Of larger programs what is lowered is no copy: the source is made again if it is asked for."""
+"""Larger programs are lowered in place, without a copy; their source is rebuilt when it is read."""
 
 MOST_OPS_AS_XLA = 4000
-"""The most ops of a program for which ``least`` makes the plan of ``xla`` too."""
+"""The largest program (in ops) for which ``least`` also tries the plan of ``xla``."""
 
 _PLANS = ReshardPlans()
-"""The plans of reshards that were searched for in this process."""
+"""The reshard plans that were searched in this process."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an op of the source program is computed."""
+    """How one op of the global program is computed."""
 
     name: str
-    """The op's name, ``stablehlo.add``."""
+    """The op's name, such as ``stablehlo.add``."""
     kind: str
     """``local``, ``collective`` or ``gathered``."""
     reason: str
     """What is sent or gathered, and why; empty for a local op."""
     location: str | None
-    """Where the op comes from in the source."""
+    """The op's location in the user's source."""
     number: int | None = field(default=None, repr=False, compare=False)
-    """The number of the op in the source program."""
+    """The op's number in the global program."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every device computes the whole op, since nobody knows how to do so on shards."""
+        """Whether every device computes the whole op, because no rule says how to split it."""
         return self.kind == "gathered" and self.reason.startswith("made whole")
 
     def record(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class Outcome:
 
 
 class Partitioned:
-    """The program of one device, with its source; made by :meth:`shardcore.Result.partition`."""
+    """The per-device program and its source; made by :meth:`shardcore.Result.partition`."""
 
     def __init__(
         self,
@@ -89,22 +90,23 @@ class Partitioned:
         result: Result,
     ) -> None:
         self.result = result
-        """What was partitioned."""
+        """The propagated program that was partitioned."""
         self.source = source
-        """The program of all devices, with the shardings by which it was partitioned.
+        """The global program, with the shardings used for partitioning.
 
         Under ``least`` its calls may be inlined; arguments and results are those of the result.
+
         """
         self.module = module
-        """The program of one device: ``StableHLO`` with local types and collectives."""
+        """The per-device program: StableHLO with local types and collectives."""
         self.policy = policy
-        """How ways were chosen."""
+        """The policy that chose how ops are computed."""
         self.num_devices = num_devices
         """How many devices run the program."""
         self.origin = origin
-        """Where the ops of the per-device program come from, as the engine has it."""
+        """Where the ops of the per-device program come from, in the engine's form."""
         self.keeps_ports = True
-        """Whether arguments and results are sharded as those of the result."""
+        """Whether arguments and results have the shardings of :attr:`result`."""
         self._figures: tuple[object, dict[tuple[str, int], Figures]] = (None, {})
         self._outcomes: tuple[Outcome, ...] | None = None
         self._whole: frozenset[int | None] | None = None
@@ -116,33 +118,33 @@ class Partitioned:
     def arguments(self) -> list[Port]:
         """The arguments: sharding, global and local shape.
 
-        A dim that does not divide is padded at its end on the last devices; the elements of the
-        padding are unspecified.
+        A dim that does not divide evenly is padded at its end on the last devices; the padding
+        elements are unspecified.
         """
         return self.source.arguments()
 
     @property
     def results(self) -> list[Port]:
-        """The results: sharding, global and local shape; padded as the arguments."""
+        """The results: sharding, global and local shape; padded like the arguments."""
         return self.source.results()
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """How the ops of the source program are computed, in program order."""
+        """How each op of the global program is computed, in program order."""
         if self._outcomes is None:
             self._outcomes = tuple(Outcome(*row) for row in self.origin.outcomes())
         return self._outcomes
 
     def figures(self, compiler: str = "none", cache_bytes: int = 0) -> Figures:
-        """Return the figures that costs are computed from, by the cost rules that are registered
-        now; times and traffic are those of the kernels of ``compiler`` where these are known, on a
-        chip with a cache of ``cache_bytes``.
+        """Return the numbers that costs are computed from, under the cost rules registered now.
+        Times and traffic are those of the kernels that ``compiler`` makes, where these are known,
+        on a chip with a cache of ``cache_bytes``.
         """
         rules = registered_cost_rules()
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        # Kernels are followed on GPUs and hosts; TPUs have tiles.
+        # Kernels are modelled for GPUs and CPUs; TPU kernels are tiled instead.
         own = (compiler, 0 if compiler == "xla-tpu" else cache_bytes)
         target = ("none", 0) if compiler == "none" else own
         if target not in known:
@@ -152,7 +154,7 @@ class Partitioned:
 
     @property
     def collectives(self) -> tuple[CollectiveCost, ...]:
-        """The collectives that a device takes part in, as those of a ``Cost``.
+        """The collectives of the per-device program, in the form that a ``Cost`` lists them.
 
         ``seconds`` is 0, because times depend on the hardware.
         """
@@ -172,10 +174,10 @@ class Partitioned:
         return self._sent_bytes
 
     def as_text(self, dialect: str = "stablehlo") -> str:
-        """Return the program of one device as text of ``dialect``, ``"stablehlo"`` or ``"hlo"``.
+        """Return the per-device program as text; ``dialect`` is ``"stablehlo"`` or ``"hlo"``.
 
         Raises:
-            ValueError: there is no such dialect.
+            ValueError: ``dialect`` is neither.
             ParseError: as for :func:`shardcore.hlo.text`.
         """
         from shardcore.hlo import in_dialect
@@ -183,19 +185,18 @@ class Partitioned:
         return in_dialect(self.module, dialect)
 
     def simulate(self, *arrays: Any, padding: Any = None, dtype: str | None = None) -> list[Any]:
-        """Run all devices in this process, on NumPy: global arrays in, global arrays out.
+        """Run all devices in this process, on NumPy, with global arrays as arguments and results.
 
         Args:
-            arrays: one for each argument, of its global shape.
-            padding: the elements of the padding of arguments. By default NaN, the largest number
+            arrays: one array for each argument, of its global shape.
+            padding: the value of padding elements of arguments. By default NaN, the largest number
                 of an integer type, and true.
-            dtype: compute floats that are narrower in this type, ``"f32"`` or ``"f64"``, as
-                :class:`shardcore.simulate.Simulator` does; results have it.
+            dtype: compute narrower floats in this type, ``"f32"`` or ``"f64"``, as
+                :class:`shardcore.simulate.Simulator` does; results have this type.
 
         Raises:
-            SimulationError: arguments do not fit, or an op cannot be simulated.
-            ValueError: devices that should hold the same part of a result hold different ones, or
-                ``dtype`` is no such type.
+            SimulationError: the arguments do not fit the program, or an op cannot be simulated.
+            ValueError: replicas of a result differ between devices, or ``dtype`` is no such type.
         """
         from shardcore.partition.placement import gather, scatter
 
@@ -211,16 +212,16 @@ class Partitioned:
         return [gather(array, port) for array, port in zip(found, self.results, strict=True)]
 
     def simulator(self, dtype: str | None = None) -> Simulator:
-        """What runs the program of one device, made once for each ``dtype``.
+        """The simulator of the per-device program, made once for each ``dtype``.
 
         Raises:
             SimulationError: an op cannot be simulated.
-            ValueError: there is no such ``dtype``.
+            ValueError: ``dtype`` is no such type.
         """
         from shardcore.simulate import Simulator
         from shardcore.simulate.dtypes import widened
 
-        # Before the dictionary is asked: not everything has a hash.
+        # Checked before the dictionary lookup, because not every value is hashable.
         widened(dtype)
         found = self._simulators.get(dtype)
         if found is None:
@@ -228,7 +229,7 @@ class Partitioned:
         return found
 
     def record(self) -> dict[str, Any]:
-        """Return figures and outcomes as plain data."""
+        """Return the counts and the outcomes as plain data."""
         return {
             "policy": self.policy,
             "num_devices": self.num_devices,
@@ -238,7 +239,7 @@ class Partitioned:
         }
 
     def is_whole(self, op: int) -> bool:
-        """Whether every device computes the whole op with this number in the source program."""
+        """Whether every device computes the whole op with this number in the global program."""
         if self._whole is None:
             self._whole = frozenset(each.number for each in self.outcomes if each.is_whole)
         return bool(self._whole) and self.origin.original(op) in self._whole
@@ -251,7 +252,7 @@ class Partitioned:
         return dict(counts)
 
     def _of(self, result: Result) -> Partitioned:
-        """Another result, partitioned as this one was, to be counted."""
+        """Another result, partitioned like this one, for counting only."""
         return partition(result, self.policy, replicates_unknown=True, keep_ports=self.keeps_ports)
 
     def _repr_html_(self) -> str:
@@ -279,33 +280,34 @@ def partition(
     replicates_unknown: bool = False,
     keep_ports: bool = True,
 ) -> Partitioned:
-    """Lower the program of ``result`` to the program of one device.
+    """Lower the program of ``result`` to the per-device program.
 
     Args:
-        result: a program whose shardings are complete.
-        policy: how to choose where an op can be computed in more than one way. ``shardy`` reshards
-            as Shardy's ``sdy-insert-explicit-reshards`` plans (what ``result.with_collectives``
-            shows). ``least`` makes up to seven plans and takes the one that sends the fewest bytes
-            in total: the way that sends the fewest bytes for each op, with results resharded to
-            their shardings; the same with results that stay as they are computed until an op needs
-            them otherwise; that of ``shardy``; where values are resharded for calls, the first two
-            for the program completed once its calls are inlined; and, of programs of at most 4,000
-            ops, that of ``xla``, and that in which results go to where elementwise ops behind them
-            are resharded to. On each it runs the passes that merge, hoist and fuse collectives.
-            ``xla`` chooses as XLA's SPMD partitioner does for products, convolutions, elementwise
-            ops, reductions, gathers, scatters, reshapes, slices and concatenations, and takes the
-            way that sends the fewest bytes for other ops.
+        result: a propagated program.
+        policy: how to choose among several ways to compute an op. ``shardy`` reshards as Shardy's
+            ``sdy-insert-explicit-reshards`` plans (which ``result.with_collectives`` shows).
+            ``least`` makes up to seven plans, runs the passes that merge, hoist and fuse
+            collectives on each, and takes the plan that sends the fewest bytes in total. The plans
+            are: 1. for each op the way that sends the fewest bytes, with results resharded to their
+            shardings; 2. the same, but results keep the sharding in which they are computed until
+            an op needs another; 3. the plan of ``shardy``; 4. and 5., where values are resharded
+            for calls, plans 1 and 2 for the program propagated after its calls are inlined; and for
+            programs of at most 4,000 ops 6. the plan of ``xla`` and 7. the plan that moves a result
+            to the sharding that later elementwise ops reshard it to. ``xla`` chooses as XLA's SPMD
+            partitioner does for products, convolutions, elementwise ops, reductions, gathers,
+            scatters, reshapes, slices and concatenations; other ops are computed in the way that
+            sends the fewest bytes.
         progress: called from time to time with the name of the current step and the fraction of the
             work that is done, from 0 to 1.
-        replicates_unknown: let every device compute the ops of which nothing is known, on all of
-            their operands; such a program can be counted, but not run.
-        keep_ports: arguments and results are sharded as in ``result``; otherwise those without
-            annotation are sharded as XLA shards them under ``xla``.
+        replicates_unknown: compute ops that no rule can split on every device, on all of their
+            operands; such a program can be counted, but not run.
+        keep_ports: whether arguments and results are sharded as in ``result``. If not, those
+            without annotation are sharded under ``xla`` as XLA would shard them.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
         TypeError: ``result`` is no :class:`shardcore.Result`.
-        ValueError: there is no such policy.
+        ValueError: ``policy`` is unknown.
     """
     expect(result, Result)
     if policy not in POLICIES:
@@ -351,7 +353,7 @@ def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
         plan = make()
         if of_best is None or plan.sent_bytes < sent:
             best, of_best, sent = plan, make, plan.sent_bytes
-        # While the next plan is made, there is one other at most.
+        # While the next plan is made, at most one other plan is in memory.
         del plan
         if sent == 0:
             break
@@ -371,10 +373,11 @@ def lowered(
     looks_ahead: bool = False,
     takes_source: bool = False,
 ) -> Partitioned:
-    """Lower ``source``, a form of ``result``, by one plan of ``policy``; see :func:`partition`.
+    """Lower ``source``, a form of ``result``'s program, by one plan of ``policy``; see
+    :func:`partition`.
 
-    Ops are computed in the ways of that policy, or of the policy ``ways``. With ``takes_source``
-    ``source`` is made again when it is read, if the program is large.
+    Ops are computed in the ways of ``policy``, or of the policy ``ways`` if it is given. With
+    ``takes_source`` a large program is lowered in place, and ``source`` is rebuilt when it is read.
     """
     rules = shard_rules(source)
     module, num_devices, origin = partition_program(
@@ -392,6 +395,6 @@ def lowered(
         local_program,
     )
     if rules and any(attributes for *_, attributes in rules):
-        # Attributes of custom calls are the user's text, which may not parse.
+        # Attributes of custom calls are copied from the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>", shardy=module.shardy)
     return Partitioned(source, module, policy, num_devices, origin, result)

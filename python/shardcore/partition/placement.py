@@ -11,10 +11,10 @@ from shardcore.simulate.dtypes import are_equal
 
 
 def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np.ndarray[Any, Any]:
-    """The shards of ``array``, padded, with a leading device dim.
+    """The padded shards of ``array``, stacked along a leading device dim.
 
-    Along unreduced axes, over which the values of devices add up to the array, the first devices
-    hold the shards and others zeros.
+    Along unreduced axes, where the array is the sum over devices, the first device holds the shard
+    and the others hold zeros.
     """
     whole = np.asarray(array)
     sharding = _sharding(port)
@@ -34,9 +34,10 @@ def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np
 
 
 def _sharding(port: Port) -> TensorSharding | None:
-    """The sharding of ``port``; ``None`` if it is over a mesh without axes.
+    """The sharding of ``port``; ``None`` if its mesh has no axes.
 
-    The devices of a per-device program all hold what is on one, or over no mesh.
+    Devices of such a per-device program all hold the same values, and a mesh of one device, or
+    none.
     """
     sharding = port.sharding
     has_axes = sharding is not None and (sharding.mesh is None or bool(sharding.mesh.axes))
@@ -44,7 +45,7 @@ def _sharding(port: Port) -> TensorSharding | None:
 
 
 def _terms(port: Port, num_devices: int) -> list[int]:
-    """For each device which term of the values it holds: its number along the unreduced axes."""
+    """For each device, which term of the sum it holds: its position along the unreduced axes."""
     sharding = _sharding(port)
     if sharding is None or not sharding.unreduced:
         return [0] * num_devices
@@ -54,12 +55,12 @@ def _terms(port: Port, num_devices: int) -> list[int]:
 
 
 def gather(held: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
-    """The global array that the shards ``held``, with a leading device dim, are of.
+    """The global array of which ``held`` has the shards, stacked along a leading device dim.
 
-    Along unreduced axes the values of devices are added.
+    Along unreduced axes the shards of the devices are added.
 
     Raises:
-        ValueError: devices with the same shard hold different values.
+        ValueError: replicas of a shard differ between devices.
     """
     terms = _terms(port, held.shape[0])
     found = [_gathered(held, port, term, terms) for term in dict.fromkeys(terms)]
@@ -69,7 +70,7 @@ def gather(held: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
 def _gathered(
     held: np.ndarray[Any, Any], port: Port, term: int, terms: list[int]
 ) -> np.ndarray[Any, Any]:
-    """The global array of the shards of the devices that hold ``term``."""
+    """The global array made of the shards of those devices that hold ``term``."""
     shape = tuple(size or 0 for size in port.shape or ())
     sharding = _sharding(port)
     whole = np.zeros(shape, held.dtype)

@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
 
 EQUAL = "equal"
-"""All results agree bit for bit."""
+"""All results are equal bit for bit."""
 REORDERED = "equal within reordering"
-"""What differs is rounding: devices add in another order than the global program does."""
+"""The results differ by rounding only: the devices add in another order."""
 WRONG = "wrong"
-"""Results differ by more than that."""
+"""Some result differs by more than rounding."""
 
 _AMPLIFIED = 10
-"""Differences of more times what rounding of the arguments makes are not ascribed to rounding."""
+"""A difference is not called rounding if it exceeds this many times the effect of rounding the
+arguments."""
 _TOLERANCE = 1e-5
 _TOLERANCES: dict[str | None, float] = {"f64": 1e-6}
-"""What results may differ by unless the caller says, relative to their largest elements, where that
-is not the usual."""
+"""The allowed differences without ``tolerance``, relative to the largest element of a result, where
+they are not the usual one."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ class Difference:
     """A result in which the devices and the global program differ."""
 
     result: str
-    """Which result."""
+    """The name of the result."""
     elements: int
     """How many of its elements differ by more than the tolerance."""
     largest: float
     """The largest difference."""
     rounding: float
     """How much the global program's result changes if each float argument changes by the rounding
-    of its type: a program that changes as much by that alone amplifies rounding."""
+    of its type. If it changes as much as ``largest``, the program amplifies rounding."""
     reordering: float
-    """How much it changes, at most, where sums are added in some other orders; 0 where that was not
-    asked, as with a ``tolerance``."""
+    """The largest change of the result under some other orders of summation; 0 if that was not
+    measured, as with a ``tolerance``."""
 
 
 @dataclass(frozen=True)
@@ -56,26 +57,26 @@ class Proof:
     num_devices: int
     num_results: int
     elements: int
-    """Elements of results that were compared."""
+    """How many elements of results were compared."""
     tolerance: float
-    """What may differ, relative to the largest element of a result; 0 is bit for bit."""
+    """The allowed difference, relative to the largest element of a result; 0 means bit for bit."""
     differences: tuple[Difference, ...]
     seconds: float
     dtype: str | None = None
-    """The type that narrower floats were computed in, as ``prove`` takes it."""
+    """The type in which narrower floats were computed, as passed to ``prove``."""
     has_narrow_floats: bool = False
     """Whether arguments were computed in floats narrower than ``"f64"``."""
     reordered: tuple[Difference, ...] = ()
-    """Results that differ, but not by more than what reordering does."""
+    """Results that differ, but by no more than other orders of summation explain."""
     first: DifferingOp | None = None
-    """Where results are wrong, the first op that differs; ``None`` if it was not found."""
+    """The first differing op if results are wrong; ``None`` if it was not found."""
     in_double: bool | None = None
-    """Whether the programs agree in double precision; ``None`` where that was not asked. It is
-    asked where reordering changes a result by so much that little can be said of it."""
+    """Whether the programs agree in double precision; ``None`` if that was not tested. It is tested
+    if other orders of summation change a result so much that a mistake could hide in it."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether nothing differs, or by no more than what reordering does."""
+        """Whether nothing differs by more than other orders of summation explain."""
         return self.verdict != WRONG
 
     @property
@@ -133,7 +134,7 @@ class Proof:
         return "\n".join([f"NOT proven: of {what} these differ:", *rows])
 
     def _rounded(self) -> str:
-        """How far results are apart that differ by rounding."""
+        """A text that says by how much results differ through rounding."""
         if all(not row.reordering for row in self.reordered):
             return f"within {self.tolerance:g}"
         most = max(self.reordered, key=lambda row: (isfinite(row.largest), row.largest))
@@ -151,34 +152,35 @@ def prove(
     tolerance: float | None = None,
     dtype: str | None = None,
 ) -> Proof:
-    """Run the devices and the global program on the same random data, and compare.
+    """Run the devices and the global program on the same random data, and compare the results.
 
-    The data are small integers, whose sums and products are exact in any order, so that most
-    programs agree bit for bit. Indices are in range and out of it; divisors are not zero. A program
-    that multiplies integers runs a second time, on odd ones, of which no product is zero; one that
-    asks whether all or any of its booleans are true runs on booleans of which nearly all or few
-    are. Padding of arguments is NaN, or the largest integer.
+    The data are small integers, whose sums and products are exact in any order, so most programs
+    agree bit for bit. Some indices are out of range; divisors are not zero. A program that
+    multiplies integers runs a second time on odd integers, whose products are never zero; one that
+    reduces booleans by `and` or `or` also runs on booleans that are nearly all true or nearly all
+    false. Padding of arguments is NaN, or the largest integer.
 
-    Devices add in another order than the global program does, and so round otherwise. What that may
-    make is measured: where results differ, the global program runs with its sums in other orders,
-    each part rounded to the types of the program. Where these change a result by more than a
-    twentieth of it, both programs run in double precision, too, which then decides.
+    The devices add in another order than the global program, so they may round differently. The
+    effect is measured: where results differ, the global program is run again with other orders of
+    summation, each partial sum rounded to the types of the program. If these change a result by
+    more than a twentieth of it, both programs also run in double precision, and that comparison
+    decides.
 
     Args:
-        partitioned: the program of one device.
-        seed: that of the random data.
-        tolerance: what floats may differ by, relative to the largest element of a result, instead
-            of what reordering makes. By default results may always differ by 1e-5, and by 1e-6 in
-            ``"f64"``, since devices do not call the functions of the same library.
-        dtype: compute the floats of both programs that are narrower in this type, ``"f32"`` or
-            ``"f64"``, so that rounding neither hides nor makes differences. ``reduce_precision``
-            still rounds, and ``bitcast_convert`` has the bits of the program's own types.
+        partitioned: the per-device program.
+        seed: the seed of the random data.
+        tolerance: the allowed difference of floats, relative to the largest element of a result,
+            instead of the measured effect of reordering. By default a difference of 1e-5 is always
+            allowed, 1e-6 in ``"f64"``, because devices call functions of another math library.
+        dtype: compute narrower floats of both programs in this type, ``"f32"`` or ``"f64"``, so
+            that rounding neither hides nor causes differences. ``reduce_precision`` still rounds,
+            and ``bitcast_convert`` uses the bits of the program's own types.
 
     Raises:
         SimulationError: an op cannot be simulated, or a loop does not end.
         ProgramTooLargeError: the values of the programs do not fit into memory.
-        ValueError: devices that should hold the same part of a result hold different ones,
-            ``seed`` is negative, or there is no such ``dtype``.
+        ValueError: replicas of a result differ between devices, ``seed`` is negative, or ``dtype``
+            is no such type.
     """
     from shardcore.partition.comparison import Comparison
     from shardcore.partition.partitioned import Partitioned
@@ -201,7 +203,7 @@ def prove(
             reordered = [row for row in reordered if row.result not in wrong]
     first = None
     if differences:
-        # What little can be said of in the program's own types is looked for in double precision.
+        # Where the program's own types leave room for mistakes, double precision decides.
         is_double = in_double is False and not comparison.wrong
         in_dtype = "f64" if is_double else dtype
         first = comparison.first(
@@ -223,7 +225,7 @@ def prove(
 
 
 def _wrong_in_double(partitioned: Partitioned, seed: int) -> set[str] | None:
-    """The results that are wrong in double precision; ``None`` if there is no memory for it."""
+    """The results that are wrong in double precision; ``None`` if there is not enough memory."""
     from shardcore.errors import ProgramTooLargeError
 
     try:

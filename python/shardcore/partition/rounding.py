@@ -1,7 +1,7 @@
-"""How far results may differ by rounding: by as much as other orders of sums change them.
+"""How far results may differ by rounding, measured by running other orders of summation.
 
-Devices add in another order than the global program. What that does depends on the types on the way
-and on what the program does with its sums, so it is measured: the global program runs with the
+Devices add in another order than the global program. The effect depends on the types involved and
+on what the program does with its sums, so it is measured: the global program runs again with the
 terms of its sums in some other orders.
 """
 
@@ -18,17 +18,17 @@ from shardcore.simulate.order import Order
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _MORE = 8
-"""Devices may differ by this many times the most that the orders do which were tried."""
+"""Devices may differ by this multiple of the largest change that the tried orders caused."""
 _LOOSE = 0.05
-"""A bound above this share of a result says too little about it."""
+"""If the bound exceeds this share of a result, the comparison says too little."""
 
 
 class Size(NamedTuple):
-    """How large the elements of an array are."""
+    """The size of the elements of an array: their root mean square and their maximum."""
 
     largest: float
     mean: float
-    """The root of the mean of their squares."""
+    """The root of the mean square of the elements."""
 
     def __mul__(self, factor: object) -> Size:
         if not isinstance(factor, (int, float)):
@@ -36,7 +36,7 @@ class Size(NamedTuple):
         return Size(self.largest * factor, self.mean * factor)
 
     def covers(self, other: Size) -> bool:
-        """Whether ``other`` is no larger in either figure."""
+        """Whether ``other`` is no larger in both figures."""
         return other.largest <= self.largest and other.mean <= self.mean
 
     def most(self, other: Size) -> Size:
@@ -48,18 +48,18 @@ NOTHING = Size(0.0, 0.0)
 
 
 def orders(num_devices: int) -> list[Order]:
-    """The orders of terms that are tried for a program of so many devices."""
+    """The orders of summation that are tried for a program of ``num_devices`` devices."""
     parts = max(num_devices, 2)
     return [Order(parts), Order(parts, True), Order(2 if parts > 2 else 4), Order(3, True)]
 
 
 class Bounds:
-    """How much other orders of sums change the results of a program.
+    """How much other orders of summation change the results of a program.
 
     Args:
-        expected: the results in the order of NumPy.
-        run: runs the program in another order.
-        tried: the orders.
+        expected: the results in NumPy's order.
+        run: a function that runs the program in a given order.
+        tried: the orders to try.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Bounds:
         self._changes: list[Size] | None = None
 
     def change(self, at: int) -> Size:
-        """The most that another order changes result ``at``."""
+        """The largest change of result ``at`` under the tried orders."""
         if self._changes is None:
             changes = [NOTHING] * len(self._expected)
             for order in self._tried:
@@ -82,18 +82,18 @@ class Bounds:
         return self._changes[at]
 
     def allows(self, at: int, difference: Size) -> bool:
-        """Whether other orders of sums may make ``difference`` in result ``at``."""
+        """Whether another order of summation may cause ``difference`` in result ``at``."""
         return (self.change(at) * _MORE).covers(difference)
 
     def is_loose(self, at: int) -> bool:
-        """Whether other orders change result ``at`` by so much that a mistake may not show."""
+        """Whether other orders change result ``at`` so much that a mistake could hide in it."""
         expected = widest(self._expected[at])
         change = self.change(at).mean
         return not change <= _LOOSE * size(_finite(np.abs(expected))).mean
 
 
 def gap(mine: Array, theirs: Array) -> Array | None:
-    """By how much each element differs; ``None`` if none does."""
+    """The difference of each element; ``None`` if the arrays are equal."""
     if are_equal(mine, theirs):
         return None
     a, b = widest(mine), widest(theirs)
@@ -104,14 +104,14 @@ def gap(mine: Array, theirs: Array) -> Array | None:
 
 
 def size(found: Array | None) -> Size:
-    """How large the elements of ``found``, a gap, are; those that are no number are left out."""
+    """The size of the differences ``found``; elements that are NaN are left out."""
     if found is None or not found.size:
         return NOTHING
     known = found[~np.isnan(found)]
     largest = float(np.max(known, initial=0.0))
     if largest in (0.0, np.inf):
         return Size(largest, largest)
-    # Scaled, since squares may overflow.
+    # Scaled first, because squares may overflow.
     return Size(largest, largest * float(np.sqrt(np.mean((known / largest) ** 2))))
 
 
@@ -125,14 +125,14 @@ def widest(array: Array) -> Array:
 
 
 def floor(theirs: Array, tolerance: float) -> float:
-    """What elements may differ by, whatever the order of sums makes."""
+    """The difference that is always allowed, whatever the order of summation."""
     scale = float(np.max(_finite(np.abs(widest(theirs))), initial=0.0))
     return (tolerance if theirs.dtype.kind in "fcV" else 0.0) * scale
 
 
 def is_rounding(difference: Size, theirs: Array, tolerance: float, change: Size) -> bool:
-    """Whether rounding may make ``difference`` from ``theirs``, which other orders of sums change
-    by up to ``change``."""
+    """Whether rounding may explain ``difference`` from ``theirs``, a result that other orders of
+    summation change by up to ``change``."""
     if difference.largest <= floor(theirs, tolerance):
         return True
     return (change * _MORE).covers(difference)

@@ -1,4 +1,4 @@
-"""What a program does with its arguments, as far as it decides which data show a mistake in it."""
+"""What a program does with its arguments, as far as the choice of test data depends on it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOVES = frozenset(
         "optimization_barrier", "pad", "reshape", "reverse", "slice", "sort", "transpose",
     )
 )  # fmt: skip
-"""Ops whose results have elements of their operands, perhaps with the other sign."""
+"""Ops that move elements of their operands into the result, perhaps with the other sign."""
 _ARITHMETIC = frozenset(
     f"stablehlo.{name}"
     for name in (
@@ -29,7 +29,7 @@ _ARITHMETIC = frozenset(
         "remainder", "subtract",
     )
 )  # fmt: skip
-"""Ops that indices and the bounds of loops are computed by, besides moves."""
+"""Arithmetic ops that compute indices and loop bounds."""
 _PRODUCTS = frozenset(
     f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "multiply", "power")
 )
@@ -38,42 +38,42 @@ _FOLDS = frozenset(
     f"stablehlo.{name}"
     for name in ("all_reduce", "map", "reduce", "reduce_scatter", "reduce_window", "scatter")
 )
-"""Ops whose body combines elements of their operands."""
+"""Ops whose body combines elements of their operands, such as reductions."""
 _RETURNS = ("func.return", "sdy.return", "stablehlo.return", "chlo.return")
 _MOST_PASSES = 8
-"""Values that take longer to go around in a loop are not followed further; half as long in a loop
-in it, and so on, so that what is in many loops is not looked at ever more often."""
+"""How many iterations of a loop a value is followed for; half as many in a nested loop, and so on,
+so that the work stays bounded in deep nests."""
 
 
 @dataclass
 class Use:
-    """What a program does with an argument."""
+    """What a program does with one argument."""
 
     index_of: int = 0
-    """The length of the largest dim that it is an index along; 0 if it is no index."""
+    """The size of the largest dim that it indexes; 0 if it is no index."""
     is_bound: bool = False
-    """Whether it decides how often a loop runs."""
+    """Whether it determines the trip count of a loop."""
     is_divisor: bool = False
     """Whether something is divided by its elements."""
     is_factor: bool = False
     """Whether its elements are multiplied: integers with each other, or floats by a reduction."""
     all_of: int = 0
-    """How many of its elements, booleans, have to be true together; 0 if none."""
+    """How many of its boolean elements one all-reduction combines; 0 if none."""
     all_results: int = 0
-    """How many results say whether they are."""
+    """How many results such all-reductions have."""
     any_of: int = 0
-    """Of how many of its elements, booleans, one has to be true; 0 if none."""
+    """How many of its boolean elements one any-reduction combines; 0 if none."""
     any_results: int = 0
-    """How many results say whether one is."""
+    """How many results such any-reductions have."""
 
 
 class _Flow(NamedTuple):
-    """The arguments that a value depends on, as bits of numbers."""
+    """The arguments that a value depends on, as bit sets."""
 
     moved: int = 0
-    """Those whose elements it has, or products of them."""
+    """The arguments whose elements, or products of them, the value contains."""
     computed: int = 0
-    """Those that it is computed from by arithmetic."""
+    """The arguments from which the value is computed by other arithmetic."""
 
     def __or__(self, other: _Flow) -> _Flow:
         return _Flow(self.moved | other.moved, self.computed | other.computed)
@@ -95,13 +95,13 @@ def uses(module: Module) -> list[Use]:
 
 
 class _Walk:
-    """Follows the arguments through a program, in its order."""
+    """Follows the arguments through a program, op by op."""
 
     def __init__(self, functions: dict[str, Op], found: list[Use]) -> None:
         self.functions = functions
         self.found = found
         self.depth = 0
-        """How many loops there are around."""
+        """The number of enclosing loops."""
         self.flows: dict[Value, _Flow] = {}
         self.calls: dict[tuple[str, tuple[_Flow, ...]], list[_Flow]] = {}
 
@@ -109,12 +109,13 @@ class _Walk:
         return self.flows.get(value, _NOTHING)
 
     def mark(self, arguments: int, change: Callable[[Use], object]) -> None:
-        """Apply ``change`` to the uses of ``arguments``, bits of numbers."""
+        """Apply ``change`` to the uses of ``arguments``, a bit set."""
         for at in _numbers(arguments):
             change(self.found[at])
 
     def block(self, block: Block, flows: Sequence[_Flow]) -> list[_Flow]:
-        """Follow ``flows``, those of the arguments of ``block``, to what it returns."""
+        """Follow ``flows``, the flows of the arguments of ``block``, to the values that it
+        returns."""
         self.flows.update(zip(block.arguments, flows, strict=False))
         for op in block.ops:
             if op.name in _RETURNS:
@@ -126,7 +127,7 @@ class _Walk:
         return []
 
     def op(self, op: Op, flows: list[_Flow]) -> list[_Flow]:
-        """What the results of ``op`` depend on, given that of its operands."""
+        """The flows of the results of ``op``, given those of its operands."""
         name = op.name
         if name == "stablehlo.while":
             return self.loop(op, flows)
@@ -150,7 +151,7 @@ class _Walk:
         if callee is None or not callee.regions[0]:
             return []
         if key not in self.calls:
-            # A recursive call finds nothing more.
+            # A recursive call adds nothing.
             self.calls[key] = []
             self.calls[key] = self.block(callee.regions[0][0], flows)
         return self.calls[key]
@@ -171,7 +172,7 @@ class _Walk:
         return flows
 
     def through(self, op: Op, flows: list[_Flow]) -> _Flow:
-        """What the result of ``op`` has of its operands."""
+        """The flow of the result of ``op``, given those of its operands."""
         name = op.name
         is_boolean = bool(op.results) and op.results[0].dtype == "i1"
         if name in ("stablehlo.select", "stablehlo.dynamic_update_slice"):
@@ -190,11 +191,11 @@ class _Walk:
         return _NOTHING
 
     def look_at(self, op: Op, flows: list[_Flow]) -> None:
-        """Note what ``op`` does with the arguments that its operands have."""
+        """Note what ``op`` does with the arguments that reach its operands."""
         name = op.name
         dtype = op.operands[0].dtype or ""
         if name in _PRODUCTS and _is_integer(dtype):
-            # The product with a constant needs no choice of data.
+            # A product with a constant needs no special data.
             if all(flow.moved for flow in flows[:2]):
                 self.mark(_union(flows[:2]).moved, _is_factor)
         elif name in _DIVISIONS:
@@ -246,8 +247,8 @@ def _is_integer(dtype: str) -> bool:
 
 
 def _indexed(op: Op) -> Iterator[tuple[int, int]]:
-    """The operands of ``op`` that are indices, by number, with the length of the longest dim that
-    each is an index along."""
+    """The operands of ``op`` that are indices: the operand's number and the size of the largest dim
+    that it indexes."""
     name = op.name
     if name in ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"):
         first = 1 if name == "stablehlo.dynamic_slice" else 2

@@ -1,4 +1,4 @@
-"""Pipelines: layers of a program, cuts into stages, schedules, and what a step takes with them.
+"""Pipeline parallelism: layers of a program, cuts into stages, schedules, and the step time.
 
 =====================  ========================================================================
 :mod:`~.orders`        the order in which each stage runs its tasks, by schedule

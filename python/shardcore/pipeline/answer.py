@@ -1,4 +1,4 @@
-"""A pipeline that was found, and what it was chosen from."""
+"""The best pipeline that was found, and the alternatives."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Candidate:
-    """A pipeline, and what it takes."""
+    """A pipeline with its times and memory."""
 
     schedule: str
     stages: int
     turns: int
-    """The chunks of each stage."""
+    """The number of chunks per stage."""
     micro_batches: int
     cut: Cut
-    """The number of layers of each chunk, in the order of the model."""
+    """The number of layers of each chunk, in model order."""
     timeline: Timeline
     memory: tuple[float, ...]
-    """The most bytes that a device of each stage has in memory."""
+    """The peak bytes of a device of each stage."""
     send: Transfer
-    """What a device sends to the next chunk, and its gradient back, for each micro-batch."""
+    """The transfer of activations to the next chunk (or of their gradient back), per
+    micro-batch."""
     devices: int
-    """The devices of all stages."""
+    """The number of devices of all stages."""
 
     @property
     def step_seconds(self) -> float:
@@ -40,14 +41,14 @@ class Candidate:
 
     @property
     def device_seconds(self) -> float:
-        """Seconds of the step, times devices: what pipelines on other numbers of devices are
-        compared by.
+        """Seconds of the step times the number of devices, by which pipelines on different numbers
+        of devices are compared.
         """
         return self.step_seconds * self.devices
 
     @property
     def peak_bytes(self) -> float:
-        """The most of :attr:`memory`."""
+        """The largest of :attr:`memory`."""
         return max(self.memory)
 
     @property
@@ -57,7 +58,7 @@ class Candidate:
 
     @property
     def sent_bytes(self) -> int:
-        """Bytes that a device sends to other stages in a step, at most."""
+        """An upper bound of the bytes that a device sends to other stages in a step."""
         ways = 0 if self.stages == 1 else 2 * self.turns
         return self.send.bytes * self.micro_batches * ways
 
@@ -88,19 +89,19 @@ class Candidate:
 
 @dataclass(frozen=True, repr=False)
 class Pipeline:
-    """The best pipeline that was found for a program, and what it was chosen from."""
+    """The best pipeline that was found for a program, and the alternatives."""
 
     best: Candidate
     others: tuple[Candidate, ...]
-    """The best with each other schedule, then with each other number of stages."""
+    """The best with each other schedule, then the best with each other number of stages."""
     layers: Layers
     hardware: Hardware
     limit: float
-    """Bytes of memory that a device has."""
+    """Bytes of memory of a device."""
     whole: tuple[float, float, int]
-    """Seconds, bytes at the peak and devices of the program as it is, without stages."""
+    """Seconds, peak bytes and devices of the program without stages."""
     tried: int
-    """The number of pipelines that were computed."""
+    """How many pipelines were evaluated."""
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -116,7 +117,7 @@ class Pipeline:
         }
 
     def svg(self) -> str:
-        """Return a picture of the best: a Gantt chart with a row for each stage."""
+        """Return an SVG of the best pipeline: a Gantt chart with a row for each stage."""
         return self.best.timeline.svg()
 
     def _repr_svg_(self) -> str:

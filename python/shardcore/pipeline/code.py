@@ -1,4 +1,4 @@
-"""The code of a pipeline, for layers that a ``jax.lax.scan`` runs over stacked parameters."""
+"""Writes the code of a pipeline, for layers in a ``jax.lax.scan`` over stacked parameters."""
 
 from __future__ import annotations
 
@@ -83,16 +83,16 @@ def to_python(
     """Return a Python file with a function that replaces a ``jax.lax.scan`` over layers.
 
     Args:
-        schedule: ``gpipe`` or ``circular``; the backward pass of others is no derivative of their
-            forward pass.
-        layers: the number of layers, a multiple of all chunks.
+        schedule: ``gpipe`` or ``circular``; the backward passes of other schedules are not the
+            derivative of their forward passes.
+        layers: the number of layers, a multiple of the number of all chunks.
         stages: the number of stages.
-        chunks: the chunks of each stage.
+        chunks: the number of chunks per stage.
         micro_batches: the number of micro-batches.
         axes: the other axes of the mesh.
 
     Raises:
-        PlanError: there is no such program, or no such schedule (``schedule``).
+        PlanError: there is no such code for the program or the schedule (``schedule``).
     """
     check(schedule, stages * chunks, stages, micro_batches)
     if schedule not in KEEPING:

@@ -14,8 +14,8 @@ Cut = tuple[int, ...]
 
 
 def parts(layers: Layers, cut: Cut) -> list[Part]:
-    """Return what each chunk takes: the first has what comes before the layers, too, the last what
-    comes after.
+    """Return the cost of each chunk; the first chunk includes what comes before the layers, the
+    last what comes after them.
     """
     ends = list(accumulate(cut))
     found = [
@@ -28,8 +28,8 @@ def parts(layers: Layers, cut: Cut) -> list[Part]:
 
 
 def chunk(part: Part, micro_batches: int, send: float) -> Chunk:
-    """Return what a chunk takes for one of ``micro_batches``, of which it sends each on in ``send``
-    seconds.
+    """Return the cost of a chunk for one of ``micro_batches``; it sends each micro-batch on in
+    ``send`` seconds.
     """
     return Chunk(
         forward=part.forward / micro_batches + part.fixed_forward,
@@ -41,7 +41,7 @@ def chunk(part: Part, micro_batches: int, send: float) -> Chunk:
 
 
 def seconds(part: Part, micro_batches: int) -> float:
-    """Return the seconds in which a stage of ``part`` computes in a step."""
+    """Return the seconds in which a stage with ``part`` computes in a step."""
     of_one = chunk(part, micro_batches, 0.0)
     times = of_one.forward + of_one.backward_input + of_one.backward_weight
     return times * micro_batches + part.update
@@ -50,19 +50,18 @@ def seconds(part: Part, micro_batches: int) -> float:
 def cut(
     layers: Layers, chunks: int, micro_batches: int, fits: Callable[[int, Part], bool]
 ) -> Cut | None:
-    """Return the cut whose slowest chunk is the fastest, of those whose chunks all fit; ``None`` if
+    """Return the cut with the fastest slowest chunk among those whose chunks all fit; ``None`` if
     there is none.
 
-    It is exact: a chunk that has more layers takes more time and memory, so that for a given time
-    of the slowest, chunks that take as many layers as they can leave the fewest to the last one.
-    That time is one of those that some run of layers takes, and found by bisection.
+    The result is exact. A chunk with more layers takes more time and memory; so, for a given time
+    of the slowest chunk, chunks that take as many layers as they can leave the fewest for the last
+    one. The optimal time is that of some run of layers, and is found by bisection.
 
     Args:
         layers: the layers.
         chunks: the number of chunks.
         micro_batches: the number of micro-batches.
-        fits: whether a chunk, by its number and what it takes, fits; if it does not, it does not
-            with more layers.
+        fits: whether a chunk, given by its number and cost, fits; more layers never make it fit.
     """
     count = len(layers.layers)
     if chunks > count:
@@ -83,7 +82,7 @@ def cut(
         return found + layers.after if number == last else found
 
     def within(most: float) -> Cut | None:
-        """A cut whose chunks take at most ``most`` seconds each."""
+        """A cut whose chunks take at most ``most`` seconds each; ``None`` if there is none."""
 
         def allowed(number: int, first: int, end: int) -> bool:
             is_fast = time(number, first, end) <= most * (1 + 1e-9)
@@ -91,7 +90,7 @@ def cut(
 
         sizes, first = [], 0
         for number in range(chunks):
-            # Each chunk behind this one needs a layer.
+            # Each later chunk needs at least one layer.
             high = count - (last - number)
             low = high if number == last else first + 1
             if not allowed(number, first, low):
@@ -127,8 +126,8 @@ def cut(
 
 
 def neighbours(found: Cut) -> list[Cut]:
-    """Return the cuts in which one layer more is in some chunk and one less in another, those that
-    are near to each other first.
+    """Return the cuts that move one layer from one chunk to another, those between nearby chunks
+    first.
     """
     count = len(found)
     moved = []

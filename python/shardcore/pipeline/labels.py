@@ -1,9 +1,9 @@
-"""Which layer each op of a training step belongs to, and in which phase it runs.
+"""Labels each op of a training step with its layer and its phase.
 
-Values are of three kinds: parameters, and what is made of them alone; activations, which have a
-part for each sequence of the batch; and gradients of parameters, which sum over the batch. What
-takes activations runs once for each micro-batch on its part, what takes parameters alone once for
-each micro-batch on the whole, what takes gradients once a step.
+Values are of three kinds: parameters, and values computed from these alone; activations, which have
+a part for each sequence of the batch; and gradients of parameters, which are sums over the batch.
+An op on activations runs once per micro-batch, on that part; an op on parameters alone runs once
+per micro-batch in full; an op on gradients runs once per step.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from shardcore._core import Op, Value
 from shardcore.pipeline.units import Body, taken
 
 BEFORE = -1
-"""The label of what comes before the first layer. Layers have those of their units; what comes
-after the last one has their number."""
+"""The label of ops before the first layer. A layer's label is the number of its unit; the label of
+ops after the last layer is the number of units."""
 
 ACTIVATION, PARAMETER, GRADIENT = "activation", "parameter", "gradient"
 
@@ -36,15 +36,15 @@ _SUMS = (
 
 @dataclass(frozen=True)
 class Assigned:
-    """Where an op belongs."""
+    """The label and phase of an op."""
 
     label: int | None
-    """The unit, :data:`BEFORE`, or the number of units; ``None`` if it is not known."""
+    """The unit, :data:`BEFORE`, or the number of units; ``None`` if unknown."""
     phase: str
-    """``F``, ``B``, ``W`` or ``U``: forward pass, gradient of the input, of the parameters, and
-    what runs once a step."""
+    """``F``, ``B``, ``W`` or ``U``: forward pass, gradient of the input, gradient of the
+    parameters, and ops that run once per step."""
     is_fixed: bool
-    """Whether it takes parameters alone, so that its time is that of each micro-batch."""
+    """Whether it uses only parameters, so that its time does not shrink with micro-batches."""
 
 
 class Labels:
@@ -55,7 +55,7 @@ class Labels:
         self.body = body
         self.last = len(body.units)
         self.kinds: dict[str, str] = {}
-        """The kinds of values; constants have none."""
+        """The kinds of values; constants have no kind."""
         self.label_of_value: dict[str, int] = {}
         self._users: dict[str, list[int]] = defaultdict(list)
         for place, op in enumerate(body.ops):
@@ -70,18 +70,18 @@ class Labels:
         ends = [place for unit in body.units for place in unit.forward]
         self._start, self._end = min(ends), max(ends)
         self.state = _state(body)
-        """The names of arguments that are parameters, or what the optimizer keeps."""
+        """The names of arguments that are parameters or optimizer state."""
         for argument in body.arguments:
             is_state = argument.name in self.state
             self.kinds[argument.name] = PARAMETER if is_state else ACTIVATION
         self.ops: dict[int, Assigned] = {}
         self.inner: list[dict[str, Assigned]] = []
-        """Of the ops in the body of each loop of layers, by the names of their results."""
+        """For each loop of layers, the labels of the ops in its body, by result name."""
         self._label_forward()
         self._label_rest()
 
     def boundary(self, number: int) -> list[Value]:
-        """The activations that a unit takes from the one before, or its loop from trip to trip."""
+        """The activations that a unit takes from the unit before it, or its loop carries."""
         unit = self.body.units[number]
         if unit.count > 1:
             loop = self.body.ops[unit.forward[0]]
@@ -101,7 +101,7 @@ class Labels:
         return list(names.values())
 
     def saved(self, values: Iterable[Value]) -> list[Value]:
-        """Those of ``values``, activations of the forward pass, that its backward pass takes."""
+        """The activations of the forward pass among ``values`` that its backward pass uses."""
         return [
             value
             for value in values
@@ -115,13 +115,13 @@ class Labels:
         )
 
     def _label_forward(self) -> None:
-        """Labels values that are made, and arguments that are used, in the forward pass."""
+        """Label the values computed, and the arguments used, in the forward pass."""
         body = self.body
         uses: dict[str, set[int]] = defaultdict(set)
         for place, number in self.unit_of_place.items():
             for name in taken(body.ops[place]):
                 uses[name].add(number)
-        # How many units later a result at some place of a unit is used, at most.
+        # The largest distance, in units, at which a result of a unit is used, by position.
         later: dict[tuple[int, int], int] = defaultdict(int)
         for number, unit in enumerate(body.units):
             for at, place in enumerate(unit.forward):
@@ -141,7 +141,7 @@ class Labels:
                 self.label_of_value[name] = next(iter(units))
 
     def _label_rest(self) -> None:
-        """Goes through all ops in order, and back for what only later ops tell."""
+        """Label all ops in order, then go back for those that only later ops determine."""
         body = self.body
         labels: dict[int, int | None] = {}
         self._loss = self._loss_ops()
@@ -150,7 +150,7 @@ class Labels:
             labels[place] = known = self._label(place, op)
             unit = self._loop_at(place)
             if unit is not None:
-                # What a loop carries goes on to the next unit, backward to the one before.
+                # A carried value goes on to the next unit, in the backward pass to the unit before.
                 on = unit - 1 if place in self.backward else unit + 1
                 sent = carried(op, self.kinds)
                 for at, value in enumerate(op.results):
@@ -170,7 +170,7 @@ class Labels:
             self.ops[place] = Assigned(labels[place], phase, is_fixed)
 
     def _loop_at(self, place: int) -> int | None:
-        """The unit whose loop the op at ``place`` is."""
+        """The unit whose loop is the op at ``place``."""
         number = self.unit_of_place.get(place)
         if number is not None and self.body.units[number].count > 1:
             return number
@@ -192,8 +192,8 @@ class Labels:
         return min(known, default=None)
 
     def _set_kinds(self, leads: set[int] | None) -> None:
-        """Set the kinds of values; gradients are told apart once it is known on what the backward
-        pass of earlier layers depends.
+        """Set the kinds of values; gradients can be recognized only after it is known what the
+        backward pass of earlier layers depends on.
         """
         for place, op in enumerate(self.body.ops):
             kinds = {self.kinds.get(name) for name in taken(op)}
@@ -212,14 +212,15 @@ class Labels:
                     self.kinds[value.name] = kind
 
     def _set_kinds_of_loop(self, place: int, loop: Op) -> None:
-        """What a loop of layers collects forward are activations, backward gradients."""
+        """The stacked outputs of a loop are activations in the forward pass, gradients in the
+        backward pass."""
         collected = GRADIENT if place in self.backward else ACTIVATION
         sent = carried(loop, self.kinds)
         arguments, returned = loop.regions[-1][0].arguments, loop.regions[-1][0].ops[-1].operands
         for at, value in enumerate(loop.results):
             known = self.kinds.get(loop.operands[at].name)
             if at not in sent and returned[at].name != arguments[at].name:
-                # Counters have no dims.
+                # Loop counters are scalars.
                 known = collected if value.shape else None
             if known is not None:
                 self.kinds[value.name] = known
@@ -228,7 +229,7 @@ class Labels:
         """The ops of the backward pass on which those of an earlier layer depend."""
         found: set[int] = set()
         last = len(self.body.ops) - 1
-        # The last op returns everything.
+        # The last op is the return.
         for place in range(last - 1, self._end, -1):
             own = labels[place]
             if own is None:
@@ -243,7 +244,7 @@ class Labels:
         return found
 
     def _label_by_users(self, labels: dict[int, int | None]) -> None:
-        """Ops without a label, as those of moments alone, get that of what uses them."""
+        """Ops without a label, such as updates of moments, get the label of their users."""
         for place in range(len(self.body.ops) - 1, -1, -1):
             if labels[place] is not None:
                 continue
@@ -263,8 +264,8 @@ class Labels:
             return ("B" if place in leads else "W"), False
         if GRADIENT in kinds:
             return "U", False
-        # What constants and parameters alone make runs in the first pass that takes it. What
-        # constants make is of the size of the activations that take it.
+        # What is computed from constants and parameters alone runs in the first pass that uses it.
+        # # What is computed from constants has the size of the activations that use it.
         passes = [
             self.ops[user].phase for value in op.results for user in self._users.get(value.name, ())
         ]
@@ -272,8 +273,8 @@ class Labels:
         return (served[0], PARAMETER in kinds) if served else ("U", False)
 
     def _loss_ops(self) -> set[int]:
-        """The ops after the last layer on which the loss depends: of the numbers that the program
-        returns that with the fewest, as norms of gradients depend on more.
+        """The ops after the last layer on which the loss depends. The loss is the returned scalar
+        with the fewest such ops; norms of gradients depend on more.
         """
         found = []
         for result in self.body.results:
@@ -290,7 +291,7 @@ class Labels:
         return min(found, key=len, default=set())
 
     def _label_loop(self, place: int, loop: Op) -> None:
-        """Labels the ops in the body of a loop of layers."""
+        """Label the ops in the body of a loop of layers."""
         number = self.unit_of_place.get(place, self.backward.get(place))
         block = loop.regions[-1][0]
         ops = block.ops
@@ -328,8 +329,8 @@ class Labels:
 
 
 def sums_batch(op: Op, kinds: Mapping[str, str]) -> bool:
-    """Return whether an op that sums takes activations alone, so that it sums over the batch: a
-    product of activations and parameters does not.
+    """Return whether a summing op takes activations only, so that it sums over the batch; a product
+    of activations and parameters does not.
     """
     operands = op.operands[:2] if op.name in _SUMS[:2] else op.operands[:1]
     if op.name == "stablehlo.scatter":
@@ -338,8 +339,8 @@ def sums_batch(op: Op, kinds: Mapping[str, str]) -> bool:
 
 
 def carried(loop: Op, kinds: Mapping[str, str]) -> list[int]:
-    """Return the places of the activations that a loop takes from trip to trip: neither what it
-    gets unchanged, nor what it collects or counts.
+    """Return the positions of the activations that a loop carries from trip to trip; values that it
+    passes unchanged, stacks or counts are left out.
     """
     block = loop.regions[-1][0]
     returned = block.ops[-1].operands
@@ -353,8 +354,8 @@ def carried(loop: Op, kinds: Mapping[str, str]) -> list[int]:
 
 
 def _state(body: Body) -> set[str]:
-    """The arguments that are parameters, or what the optimizer keeps: those with the type of a
-    result. Without any, those that are no integers.
+    """The arguments that are parameters or optimizer state: those with the type of a result. If
+    there are none, the non-integer arguments.
     """
     types = {value.type for value in body.results}
     found = {each.name for each in body.arguments if each.type in types and each.shape}

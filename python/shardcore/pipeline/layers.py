@@ -1,4 +1,4 @@
-"""The layers of a training step, and what each takes in each phase."""
+"""The layers of a training step, with their times and bytes in each phase."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """What some layers take on one device: seconds and bytes for the whole batch."""
+    """The cost of some layers on one device, in seconds and bytes for the whole batch."""
 
     forward: float = 0.0
     """Seconds of the forward pass that are divided among micro-batches."""
     backward_input: float = 0.0
-    """Those of the gradient of the input."""
+    """Seconds of the gradient of the input, divided likewise."""
     backward_weight: float = 0.0
-    """Those of the gradients of the parameters."""
+    """Seconds of the gradients of the parameters, divided likewise."""
     fixed_forward: float = 0.0
-    """Seconds of the forward pass of each micro-batch, however small it is: parameters are
-    gathered and converted."""
+    """Seconds of the forward pass that every micro-batch takes, however small: gathering and
+    converting parameters."""
     fixed_backward: float = 0.0
-    """Those of the backward pass."""
+    """Seconds of the backward pass that every micro-batch takes."""
     update: float = 0.0
-    """Seconds once a step: gradients are reduced, the optimizer runs."""
+    """Seconds once per step: reducing gradients, and the optimizer."""
     flops: int = 0
     moved_bytes: int = 0
     """Bytes read from and written to memory."""
     parameter_bytes: int = 0
-    """Bytes of parameters and of what the optimizer keeps of them."""
+    """Bytes of parameters and of their optimizer state."""
     gradient_bytes: int = 0
-    """Bytes of their gradients, before these are reduced."""
+    """Bytes of their gradients before reduction."""
     activation_bytes: int = 0
     """Bytes that the forward pass keeps for the backward pass."""
 
@@ -66,7 +66,7 @@ class Part:
         return Part(**{name: at - getattr(other, name) for name, at in vars(self).items()})
 
     def scaled(self, factor: float) -> Part:
-        """Return it with ``factor`` times its seconds."""
+        """Return a copy with its seconds multiplied by ``factor``."""
         names = ("forward", "backward_input", "backward_weight", "fixed_forward", "fixed_backward")
         times = {name: getattr(self, name) * factor for name in (*names, "update")}
         return replace(self, **times)
@@ -88,29 +88,30 @@ class Part:
 
 @dataclass(frozen=True, repr=False)
 class Layers:
-    """The layers of a program, and what comes before and after them."""
+    """The layers of a program, and the ops before and after them."""
 
     before: Part
-    """What comes before the first layer, as an embedding, with its gradient."""
+    """The ops before the first layer, such as an embedding, and their gradient."""
     layers: tuple[Part, ...]
     after: Part
-    """What comes after the last layer, as logits and loss, with their gradient."""
+    """The ops after the last layer, such as logits and loss, and their gradient."""
     rest: Part
-    """What belongs to none of these: every stage has its part of the time, and the memory."""
+    """All other ops: each stage has an equal part of their time, and all of their memory."""
     boundary_bytes: int
-    """Bytes of the activations between two layers on one device, of the whole batch."""
+    """Bytes of the activations between two layers on one device, for the whole batch."""
     batch: int | None
-    """The first size of these activations, by which micro-batches can divide them."""
+    """The first dim of these activations, which micro-batches divide."""
     working_bytes: int
-    """Bytes at the peak that are neither parameters, gradients, nor activations that are kept."""
+    """Bytes at the peak other than parameters, gradients, and activations kept for the backward
+    pass."""
     is_looped: bool
-    """Whether loops run the layers."""
+    """Whether the layers are in loops."""
     cost: Cost = field(repr=False, compare=False)
     """The cost of the whole program."""
 
     @property
     def seconds(self) -> float:
-        """Seconds of all parts, which are those of the step."""
+        """The sum of the seconds of all parts, which is the step time."""
         return sum(part.seconds for part in (self.before, *self.layers, self.after, self.rest))
 
     def record(self) -> dict[str, Any]:
@@ -133,25 +134,25 @@ class Layers:
 def find_layers(
     program: Module | Result, hardware: str | Hardware = "tpu-v5p", **options: Any
 ) -> Layers:
-    """Return the layers of a training step, and what each takes on one device.
+    """Return the layers of a training step, with their cost on one device.
 
-    Layers are what a loop with a known number of trips runs, or blocks of equal ops one after the
-    other. The backward pass of a layer is the loop that takes what its loop stacked, or the ops
-    that take what the layer made.
+    Layers are the iterations of a loop with a known trip count, or consecutive blocks of equal ops.
+    The backward pass of a layer is the loop that reads what the layer's loop stacked, or the ops
+    that use what the layer computed.
 
     Args:
-        program: a program, whose shardings are completed first, or the result of that.
+        program: a program, which is propagated first, or a propagation result.
         hardware: the chip.
-        options: those of :func:`shardcore.cost`, but for policy and improvement.
+        options: those of :func:`shardcore.cost`, except ``policy`` and ``improve``.
 
     Raises:
-        PlanError: it has no layers (``no-layers``).
+        PlanError: the program has no layers (``no-layers``).
         ShardcoreError: as for :func:`shardcore.cost`.
     """
     result = program.propagate() if isinstance(program, Module) else program
     whole = result.cost(hardware, **options)
-    # The program of one device has no calls, and as it is printed each value of a block has a name
-    # of its own; on what mesh it runs it does not say.
+    # A per-device program has no calls, and in its printed form the names of values in a block are
+    # # unique; the mesh is not part of it.
     given = result.partition("xla").module
     local = Module.parse(str(given), shardy=given.shardy)
     from shardcore.costs import cost
@@ -191,8 +192,8 @@ class _Parts:
         self._body = labels.body
         self._of: dict[int | None, Part] = defaultdict(Part)
         self._by_name: dict[str, list[tuple[int, Assigned]]] = defaultdict(list)
-        """Where the op that makes a value belongs, and the block that it is in, by its name: blocks
-        of other loops may have values of the same name."""
+        """For the op that defines a value, by the value's name: its block and its label. Blocks of
+        different loops may use the same name."""
         for place, op in enumerate(self._body.ops):
             for value in op.results:
                 self._by_name[value.name].append((0, labels.ops[place]))
@@ -201,9 +202,9 @@ class _Parts:
                 self._by_name[name].append((block, at))
 
     def add_kernels(self, kernels: Sequence[Kernel]) -> None:
-        """Add what kernels take, which come block by block."""
+        """Add the times and bytes of kernels, which come block by block."""
         known = [self._by_name.get(kernel.value or "", []) for kernel in kernels]
-        # A name that several blocks have is that of the block around it.
+        # If several blocks have a name, the enclosing block's is meant.
         blocks = [found[0][0] if len(found) == 1 else None for found in known]
         ahead = list(blocks)
         for place in range(len(blocks) - 2, -1, -1):
@@ -216,14 +217,14 @@ class _Parts:
             if kernel.is_collective:
                 continue
             chosen = [at for number, at in found if number in (block, following)]
-            # A kernel of an op that the compiler made goes with the one before.
+            # A kernel of an op that the compiler inserted belongs to the kernel before it.
             last = at = (chosen or [each for _, each in found] or [last])[0]
             part = _timed(at, kernel.seconds * kernel.count)
             moved, flops = kernel.bytes * kernel.count, kernel.flops * kernel.count
             self._add(at.label, replace(part, flops=flops, moved_bytes=moved))
 
     def add_waits(self, waits: Mapping[str | None, float]) -> None:
-        """Add the seconds in which collectives are awaited, by the names of their results."""
+        """Add the seconds spent waiting for collectives, by the names of their results."""
         for name, seconds in waits.items():
             found = self._by_name.get(name or "")
             at = found[0][1] if found else _UNKNOWN
@@ -243,8 +244,9 @@ class _Parts:
         for argument in body.arguments:
             if argument.name in labels.state:
                 owners: Iterable[int | None] = users[argument.name] or late[argument.name] or [None]
-                # What both ends have, as a table of embeddings that also makes the logits, is in
-                # the memory of both.
+                # What both ends use, such as an embedding table that also computes the logits, is
+                # in
+                # # the memory of both.
                 for label in owners:
                     self._add(label, Part(parameter_bytes=argument.bytes or 0))
         for place, op in enumerate(body.ops):
@@ -261,7 +263,7 @@ class _Parts:
                 self._add(at.label, Part(activation_bytes=_bytes(kept)))
 
     def layers(self, whole: Cost) -> Layers:
-        """The parts, whose times add up to the step of ``whole``."""
+        """The parts, scaled so that their times add up to the step of ``whole``."""
         labels, units = self._labels, self._body.units
         total = sum(part.seconds for part in self._of.values())
         factor = whole.step_seconds / total if total else 1.0

@@ -2,14 +2,14 @@
 
 =================  =============================================================================
 ``gpipe``          all forward passes, then all backward passes
-``1f1b``           one forward, one backward pass in turn, as soon as the pipeline is full
-``interleaved``    the same with several chunks a stage, in groups of as many micro-batches as
-                   there are stages
-``circular``       all forward passes chunk by chunk, as a loop whose buffer goes round several
-                   times computes them; then the same backward, as its derivative does
-``zb-h1``          as ``1f1b``, with the gradients of parameters where the stage would wait, in the
-                   memory that ``1f1b`` takes on its first stage
-``zb-h2``          the same in twice that memory
+``1f1b``           alternating forward and backward passes, once the pipeline is full
+``interleaved``    ``1f1b`` with several chunks per stage, in groups of as many micro-batches
+                   as there are stages
+``circular``       all forward passes chunk by chunk, as computed by a loop whose buffer goes
+                   round several times; then backward in the same way, as its derivative does
+``zb-h1``          ``1f1b``, with gradients of parameters where the stage would wait, within the
+                   memory that ``1f1b`` needs on its first stage
+``zb-h2``          ``zb-h1`` within twice that memory
 =================  =============================================================================
 """
 
@@ -22,16 +22,16 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class Chunk:
-    """Layers that a stage runs as one. Seconds and bytes are of one micro-batch."""
+    """Layers that a stage runs as one. Seconds and bytes are for one micro-batch."""
 
     forward: float = 1.0
     """Seconds of the forward pass."""
     backward_input: float = 1.0
-    """Seconds of the gradient of the input, which the stage before waits for."""
+    """Seconds of the gradient of the input, for which the previous stage waits."""
     backward_weight: float = 1.0
-    """Seconds of the gradients of the parameters, which nothing waits for."""
+    """Seconds of the gradients of the parameters, for which no stage waits."""
     send: float = 0.0
-    """Seconds that the activations, and later their gradient, take between two chunks."""
+    """Seconds to send the activations, or later their gradient, between two chunks."""
     activations: float = 1.0
     """Bytes that the forward pass keeps for the backward pass."""
 
@@ -50,7 +50,7 @@ Order = list[list[Slot]]
 KEEPING = ("gpipe", "circular")
 """The schedules that keep the activations of all micro-batches."""
 SPLIT = ("zb-h1", "zb-h2")
-"""The schedules in which the gradients of parameters are tasks of their own."""
+"""The schedules in which gradients of parameters are separate tasks."""
 
 
 def _gpipe(stages: int, _: int, micro_batches: int) -> Order:
@@ -71,7 +71,7 @@ def _circular(stages: int, rounds: int, micro_batches: int) -> Order:
 
 
 def _alternating(stages: int, rounds: int, micro_batches: int) -> Order:
-    """Fills the pipeline, then runs a forward and a backward pass in turn, then drains it."""
+    """Fills the pipeline, then alternates forward and backward passes, then drains it."""
 
     def places(backward: bool) -> Iterator[tuple[int, int]]:
         """Rounds and micro-batches, in groups of as many micro-batches as there are stages."""
@@ -103,12 +103,12 @@ ORDERS: dict[str, Callable[[int, int, int], Order]] = {
     "interleaved": _alternating,
     "circular": _circular,
 }
-"""The order of each schedule, given stages, chunks a stage and micro-batches."""
+"""The order of each schedule, given the stages, the chunks per stage and the micro-batches."""
 
 
 def seconds(phase: str, chunk: Chunk, splits: bool) -> float:
-    """Return the seconds of a phase of ``chunk``; a backward pass that nothing ``splits`` has both
-    gradients.
+    """Return the seconds of a phase of ``chunk``; unless the schedule ``splits`` it, the backward
+    pass includes both gradients.
     """
     if phase == "F":
         return chunk.forward

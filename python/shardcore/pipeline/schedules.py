@@ -1,9 +1,9 @@
-"""Schedules of pipelines: which stage computes which micro-batch when, exactly.
+"""Exact schedules of pipelines: when each stage computes which micro-batch.
 
-A pipeline has stages, each on devices of its own, and chunks of layers: with ``v`` chunks a stage,
-chunk ``c`` of ``v * stages`` in the order of the model is on stage ``c % stages``. A task is one
-phase of one chunk for one micro-batch. :func:`run` starts the tasks of each stage one after the
-other, in the order that the schedule gives, each as soon as what it needs has arrived.
+A pipeline has stages, each on its own devices, and chunks of layers: with ``v`` chunks per stage,
+chunk ``c`` of ``v * stages``, in model order, is on stage ``c % stages``. A task is one phase of
+one chunk for one micro-batch. :func:`run` starts the tasks of each stage in the order of the
+schedule, each as soon as its inputs have arrived.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shardcore.pipeline.zero_bubble import zero_bubble
 SCHEDULES = (*ORDERS, *SPLIT)
 """The schedules, as :mod:`shardcore.pipeline.orders` describes them."""
 LOOPED = ("interleaved", "circular")
-"""Those in which a stage has several chunks."""
+"""The schedules in which a stage has several chunks."""
 
 
 class Task(NamedTuple):
@@ -31,8 +31,8 @@ class Task(NamedTuple):
     chunk: int
     micro_batch: int
     phase: str
-    """``F``; ``B``, the gradient of the input, or of the input and the parameters where the
-    schedule does not split them; ``W``, that of the parameters."""
+    """``F``: forward; ``B``: the gradient of the input, and also of the parameters unless the
+    schedule splits them; ``W``: the gradient of the parameters."""
     start: float
     """Seconds from the start of the step."""
     end: float
@@ -40,21 +40,21 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """What each stage of a pipeline does when."""
+    """The times of all tasks of a pipeline."""
 
     schedule: str
     stages: int
     micro_batches: int
     chunks: tuple[Chunk, ...]
-    """The chunks, in the order of the model."""
+    """The chunks, in model order."""
     finish: tuple[float, ...]
-    """Seconds that each stage takes at the end of the step, as for its optimizer."""
+    """Seconds of each stage at the end of the step, such as for its optimizer."""
     tasks: tuple[Task, ...]
-    """The tasks of each stage in the order in which it runs them, stage by stage."""
+    """The tasks of each stage in execution order, stage by stage."""
 
     @cached_property
     def spans(self) -> tuple[tuple[float, float], ...]:
-        """When each stage starts its first task, and when it ends the step."""
+        """For each stage the start of its first task, and its end of the step."""
         starts, ends = [float("inf")] * self.stages, [0.0] * self.stages
         for task in self.tasks:
             starts[task.stage] = min(starts[task.stage], task.start)
@@ -64,20 +64,20 @@ class Timeline:
 
     @property
     def step_seconds(self) -> float:
-        """Seconds of the step: until the last stage ends it."""
+        """Seconds of the step, until the last stage ends it."""
         return max(end for _, end in self.spans)
 
     @property
     def period_seconds(self) -> float:
         """Seconds from one step to the next if each stage starts the next step as soon as it has
-        ended this one, which the optimizer may not allow: clipping by the norm of all gradients
+        ended this one. The optimizer may not allow it: clipping by the global norm of gradients
         waits for all stages.
         """
         return max(end - start for start, end in self.spans)
 
     @cached_property
     def bubbles(self) -> tuple[float, ...]:
-        """The share of the step in which each stage waits."""
+        """For each stage the share of the step in which it waits."""
         busy = list(self.finish)
         for task in self.tasks:
             busy[task.stage] += task.end - task.start
@@ -86,17 +86,17 @@ class Timeline:
 
     @property
     def bubble(self) -> float:
-        """The share of the step in which stages wait, on average."""
+        """The mean over stages of the share of the step in which they wait."""
         return sum(self.bubbles) / self.stages
 
     @cached_property
     def peak_activations(self) -> tuple[float, ...]:
-        """The most bytes of activations that each stage keeps at once."""
+        """For each stage the peak of the bytes of kept activations."""
         return tuple(self._peaks([chunk.activations for chunk in self.chunks]))
 
     @cached_property
     def peak_live(self) -> tuple[int, ...]:
-        """The most pairs of a chunk and a micro-batch whose activations each stage keeps."""
+        """For each stage the most pairs of a chunk and a micro-batch whose activations it keeps."""
         return tuple(round(at) for at in self._peaks([1.0] * len(self.chunks)))
 
     def record(self) -> dict[str, object]:
@@ -126,7 +126,7 @@ class Timeline:
         )
 
     def svg(self) -> str:
-        """Return a picture: a Gantt chart with a row for each stage."""
+        """Return an SVG: a Gantt chart with a row for each stage."""
         from shardcore.report.pipeline_svg import gantt_svg
 
         return gantt_svg(self)
@@ -135,12 +135,12 @@ class Timeline:
         return self.svg()
 
     def _peaks(self, sizes: Sequence[float]) -> list[float]:
-        """The most that is live at once on each stage, where a micro-batch takes ``sizes`` of each
-        chunk from the start of its forward pass to the end of the last phase of its backward pass.
+        """The live maximum on each stage if a micro-batch takes ``sizes`` of each chunk from the
+        start of its forward pass to the end of the last phase of its backward pass.
         """
         last = "W" if self.schedule in SPLIT else "B"
         live, peaks = [0.0] * self.stages, [0.0] * self.stages
-        # A stage runs one task at a time, and the tasks of each are in order.
+        # A stage runs one task at a time, and its tasks are sorted by time.
         for task in self.tasks:
             stage = task.stage
             if task.phase == "F":
@@ -158,22 +158,22 @@ def run(
     micro_batches: int,
     finish: Sequence[float] | None = None,
 ) -> Timeline:
-    """Return what each stage does when.
+    """Return the timeline of the tasks.
 
-    A message waits until the one before on the same way, between two stages in one direction, has
-    arrived; stages compute meanwhile.
+    Messages between two stages in one direction are sent one after the other; stages compute in the
+    meantime.
 
     Args:
         schedule: one of :data:`SCHEDULES`.
-        chunks: the chunks in the order of the model, ``v`` for each stage; ``interleaved`` and
-            ``circular`` take any ``v``, other schedules 1.
+        chunks: the chunks in model order, ``v`` per stage; ``interleaved`` and ``circular`` take
+            any ``v``, other schedules need 1.
         stages: the number of stages.
-        micro_batches: the number of micro-batches; for more than one chunk a stage a multiple of
-            the stages with ``interleaved``, at least as many with ``circular``.
-        finish: seconds that each stage takes at the end of the step; nothing without it.
+        micro_batches: the number of micro-batches; with several chunks per stage, ``interleaved``
+            needs a multiple of the number of stages, ``circular`` at least that number.
+        finish: seconds of each stage at the end of the step; by default 0.
 
     Raises:
-        PlanError: the schedule is not known, or is not one for so many chunks, stages or
+        PlanError: the schedule is unknown, or does not allow these numbers of chunks, stages or
             micro-batches (``schedule``).
     """
     check(schedule, len(chunks), stages, micro_batches)
@@ -191,7 +191,7 @@ def run(
 
 
 def check(schedule: str, chunks: int, stages: int, micro_batches: int) -> None:
-    """Check that there is such a schedule.
+    """Check that the schedule allows these numbers.
 
     Raises:
         PlanError: as for :func:`run`.
@@ -228,15 +228,15 @@ def check(schedule: str, chunks: int, stages: int, micro_batches: int) -> None:
 
 
 def _timed(order: Order, chunks: tuple[Chunk, ...], stages: int) -> tuple[Task, ...]:
-    """Start the tasks of each stage in ``order``, each as soon as it can."""
+    """Start the tasks of each stage in ``order``, each as soon as possible."""
     last = len(chunks) - 1
     splits = any(slot.phase == "W" for slot in order[0])
     arrived: dict[Slot, float] = {Slot("F", 0, m): 0.0 for m in range(len(order[0]))}
     ways: dict[tuple[int, int], float] = {}
     free, places = [0.0] * stages, [0] * stages
     found: list[list[Task]] = [[] for _ in range(stages)]
-    # What a stage waits for decides when it starts a task, not when others are looked at: each
-    # goes on until something has not arrived, and again when something arrives.
+    # The start of a task depends only on its inputs, not on the order of this loop: each stage
+    # # proceeds until an input is missing, and again when one arrives.
     waiting = list(range(stages))
 
     def deliver(slot: Slot, at: float, sender: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Searches stages, chunks, micro-batches and a schedule for the layers of a program."""
+"""Searches for stages, chunks, micro-batches and a schedule for the layers of a program."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from shardcore.costs.links import Links, Transfer
 
 STAGES = (2, 4, 8, 16)
-"""The numbers of stages that are tried."""
+"""The numbers of stages to try."""
 TURNS = (2, 4)
-"""The chunks a stage that are tried with schedules that have several."""
+"""The numbers of chunks per stage to try, for schedules with several."""
 _MOST_MICRO_BATCHES = 64
 _MOST_TASKS = 100_000
 _STAGE = "stage"
-"""The axis of stages, the slowest of the mesh."""
+"""The mesh axis of stages, the slowest axis of the mesh."""
 
 
 def find(
@@ -42,23 +42,24 @@ def find(
     progress: Callable[[str, float], None] | None = None,
     **options: Any,
 ) -> Pipeline:
-    """Return the pipeline of a training step that takes the fewest seconds of devices within their
+    """Return the pipeline of a training step with the least step time times devices that fits into
     memory.
 
-    Each stage runs on as many devices as the mesh of the program has, sharded as the program is:
-    stages are a new axis, and what one device would compute is divided among them. Times are those
-    of the whole batch, divided among micro-batches; parameters are gathered for each of them.
+    Each stage runs on as many devices as the program's mesh has, sharded as the program is: stages
+    are a new axis, and the work of one device is divided among them. Times are those of the whole
+    batch, divided among micro-batches; parameters are gathered for each micro-batch.
 
     Args:
-        program: a training step, whose shardings are completed first, or the result of that.
+        program: a training step, which is propagated first, or a propagation result.
         hardware: the chip.
         stages: the numbers of stages to try; by default 2, 4, 8 and 16.
         micro_batches: the numbers of micro-batches to try; by default powers of two that divide the
             batch of a device.
-        schedules: some of :data:`SCHEDULES`; all of them without it.
-        chunks: the chunks a stage to try for schedules that have several; by default 2 and 4.
-        memory: bytes that a device has, as a number or as ``"16GiB"``; by default the chip's.
-        progress: called with what is done and the fraction of it that is done.
+        schedules: some of :data:`SCHEDULES`; by default all.
+        chunks: the numbers of chunks per stage to try, for schedules with several; by default 2 and
+            4.
+        memory: bytes of memory of a device, as a number or as ``"16GiB"``; by default the chip's.
+        progress: called with the current step and the fraction done.
         options: those of :func:`shardcore.cost`.
 
     Raises:
@@ -90,7 +91,7 @@ def find(
 
 
 class _Search:
-    """Pipelines for some layers, of which the best of each kind are kept."""
+    """Pipelines for the given layers; the best of each kind is kept."""
 
     def __init__(self, layers: Layers, limit: float, links: Links, mesh: Mesh | None) -> None:
         self._layers, self._limit, self._links = layers, limit, links
@@ -102,7 +103,7 @@ class _Search:
         self._refused: PlanError | None = None
 
     def add(self, name: str, stages: int, turns: int, micro_batches: int) -> None:
-        """Compute a pipeline, and keep it if it is the best of its kind that fits."""
+        """Evaluate a pipeline, and keep it if it is the best of its kind that fits."""
         try:
             self._check(stages * turns, micro_batches)
             check(name, stages * turns, stages, micro_batches)
@@ -120,7 +121,7 @@ class _Search:
 
         found = cut(self._layers, stages * turns, micro_batches, fits)
         if found is None:
-            # What takes least memory is said where nothing fits.
+            # If nothing fits, the error names the one with the least memory.
             found = cut(self._layers, stages * turns, micro_batches, lambda *_: True)
         assert found is not None
         known = self._best.get((name, stages))
@@ -134,7 +135,7 @@ class _Search:
             self._best[name, stages] = best
 
     def _check(self, chunks: int, micro_batches: int) -> None:
-        """Check that there are layers and sequences for so many."""
+        """Check that there are enough layers and sequences."""
         batch, count = self._layers.batch, len(self._layers.layers)
         if chunks > count:
             raise PlanError(
@@ -155,7 +156,7 @@ class _Search:
             )
 
     def answer(self) -> Pipeline:
-        """Return the best of all, with the best of other kinds.
+        """Return the best of all, with the best of the other kinds.
 
         Raises:
             PlanError: as for :func:`find`.
@@ -189,8 +190,8 @@ class _Search:
         )
 
     def _improved(self, found: Candidate) -> Candidate:
-        """``found`` with layers moved to other chunks as long as that makes it faster; only as many
-        cuts are computed as take :data:`_MOST_TASKS`.
+        """``found`` with layers moved between chunks as long as that makes it faster; the number of
+        evaluated cuts is limited by :data:`_MOST_TASKS`.
         """
         kind = found.schedule, found.stages, found.turns, found.micro_batches
         left = _MOST_TASKS // len(found.timeline.tasks)
@@ -224,15 +225,15 @@ class _Search:
         return Candidate(name, stages, turns, micro_batches, sizes, timeline, memory, send, devices)
 
     def _held(self, part: Part, stages: int, micro_batches: int) -> float:
-        """Bytes of a stage besides the activations that it keeps: parameters, gradients, what it
-        works on, and what it receives from both sides.
+        """Bytes of a stage besides the kept activations: parameters, gradients, temporaries, and
+        receive buffers for both sides.
         """
         received = 2 * self._layers.boundary_bytes if stages > 1 else 0
         work = (self._layers.working_bytes + received) / micro_batches
         return part.parameter_bytes + part.gradient_bytes + self._layers.rest.parameter_bytes + work
 
     def _bound(self, sizes: Cut, stages: int, micro_batches: int) -> float:
-        """Seconds of the step without waiting, at least."""
+        """A lower bound of the seconds of the step, without waiting."""
         found = [seconds(part, micro_batches) for part in parts(self._layers, sizes)]
         return max(sum(found[stage::stages]) for stage in range(stages))
 
@@ -247,8 +248,8 @@ class _Search:
 
 
 def _live(name: str, stage: int, stages: int, micro_batches: int) -> int:
-    """The micro-batches whose activations a stage with one chunk keeps; with gradients that wait,
-    at least.
+    """The micro-batches whose activations a stage with one chunk keeps; a lower bound if gradients
+    of parameters are delayed.
     """
     return micro_batches if name in KEEPING else min(stages - stage, micro_batches)
 
@@ -265,7 +266,7 @@ def _links(layers: Layers, options: dict[str, Any]) -> Links:
 
 
 def _mesh(program: Module | Result) -> Mesh | None:
-    """The mesh of several devices of the program, if it has one."""
+    """The program's mesh of several devices, if it has one."""
     module = program if isinstance(program, Module) else program.module
     own = [mesh for mesh in module.meshes.values() if mesh.num_devices > 1]
     return own[0] if own else None
@@ -283,7 +284,7 @@ def _limit(memory: float | str | None, hardware: Hardware) -> float:
 
 
 def _divisors(batch: int | None) -> list[int]:
-    """Powers of two that divide ``batch``."""
+    """The powers of two that divide ``batch``."""
     found, count = [1], 2
     while batch is not None and batch % count == 0 and count <= _MOST_MICRO_BATCHES:
         found.append(count)

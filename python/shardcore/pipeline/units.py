@@ -1,4 +1,4 @@
-"""Finds the layers of a program of one device: loops, or blocks of ops that repeat."""
+"""Finds the layers of a per-device program: loops, or repeated blocks of ops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardcore.plan.layers import runs
 
 LEAST_LAYERS = 2
 _HEAVY = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.custom_call")
-"""Ops that layers are made of."""
+"""Ops that a layer must contain."""
 COLLECTIVES = (
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
@@ -22,8 +22,8 @@ COLLECTIVES = (
     "stablehlo.reduce_scatter",
 )
 _SHORT = 0.1
-"""Loops without a backward pass that run less than this part of the products that the longest one
-runs are no layers."""
+"""Loops without a backward pass are no layers if they have less than this part of the products of
+the longest loop."""
 
 
 @dataclass(frozen=True)
@@ -31,34 +31,34 @@ class Unit:
     """One layer, or equal layers that a loop runs."""
 
     count: int
-    """How many layers it is."""
+    """The number of layers."""
     forward: tuple[int, ...]
-    """The places of the ops of its forward pass in the function's body: a block, or a loop."""
+    """The indices of the ops of its forward pass in the function body: a block, or a loop."""
     backward: int | None = None
-    """The place of the loop of its backward pass."""
+    """The index of the loop of its backward pass."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """The body of the function that a program runs, with its layers."""
+    """The body of the entry function, with its layers."""
 
     arguments: tuple[Value, ...]
     ops: tuple[Op, ...]
     units: tuple[Unit, ...]
     results: tuple[Value, ...]
     makers: Mapping[str, int] = field(repr=False)
-    """The places of the ops that make values."""
+    """The index of the op that defines each value."""
 
     @property
     def is_looped(self) -> bool:
-        """Whether loops run the layers."""
+        """Whether the layers are in loops."""
         return any(unit.count > 1 for unit in self.units)
 
 
 def read(module: Module, loops: Iterable[LoopTrips]) -> Body:
-    """Return the body of the entry function of ``module``, in which no op calls another function.
+    """Return the body of the entry function of ``module``, in which all calls are inlined.
 
-    ``loops`` has the trips of its loops. There are no units if it has no layers.
+    ``loops`` has the trip counts of its loops. If it has no layers, there are no units.
     """
     [function] = (op for op in module.ops() if op.name == "func.func")
     block = function.regions[0][0]
@@ -72,7 +72,7 @@ def read(module: Module, loops: Iterable[LoopTrips]) -> Body:
 def _loops(
     ops: Sequence[Op], trips: Mapping[str | None, int], makers: Mapping[str, int]
 ) -> list[Unit]:
-    """The loops of layers, each with that of its backward pass, which takes what it stacked."""
+    """The loops of layers, each with its backward loop, which reads what it stacked."""
     sizes = {
         place: trips.get(op.results[0].name, 1)
         for place, op in enumerate(ops)
@@ -108,7 +108,8 @@ def _loops(
 
 
 def _sources(ops: Sequence[Op], makers: Mapping[str, int], values: Iterable[Value]) -> set[str]:
-    """``values``, and what those are made from that an op of one operand makes, as a barrier."""
+    """``values``, and the values that these are made from by ops with one operand, such as a
+    barrier."""
     found: set[str] = set()
     left = list(values)
     while left:
@@ -129,14 +130,14 @@ def _sources(ops: Sequence[Op], makers: Mapping[str, int], values: Iterable[Valu
 
 
 def _products(op: Op) -> int:
-    """How many products the regions of ``op`` have."""
+    """The number of products in the regions of ``op``."""
     inner = [each for region in op.regions for block in region for each in block.ops]
     return sum((each.name in _HEAVY) + _products(each) for each in inner)
 
 
 def _blocks(ops: Sequence[Op]) -> list[Unit]:
-    """The blocks of the first of the longest runs of equal blocks with products. What only
-    constants make is in no block, as one may serve all.
+    """The blocks of the first of the longest runs of equal blocks with products. Ops computed from
+    constants alone are in no block, because several blocks may share them.
     """
     constants: set[str] = set()
     places = []
@@ -162,8 +163,8 @@ def _blocks(ops: Sequence[Op]) -> list[Unit]:
 
 
 def taken(op: Op) -> list[str]:
-    """Return the names of the values that ``op`` takes: its operands, and what its regions use of
-    other blocks.
+    """Return the names of the values that ``op`` uses: its operands, and values from outside that
+    its regions use.
     """
     return [*(value.name for value in op.operands), *_free(op)]
 
@@ -180,7 +181,7 @@ def _free(op: Op) -> list[str]:
 
 
 def _key(op: Op) -> str:
-    """What equal ops share; collectives have handles of their own."""
+    """A key that equal ops share; the channel handles of collectives are left out."""
     if op.signature is not None and op.name not in COLLECTIVES:
         return f"{op.name} {op.signature}"
     return f"{op.name} {[value.type for value in (*op.operands, *op.results)]}"

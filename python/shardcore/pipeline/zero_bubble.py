@@ -1,4 +1,4 @@
-"""Orders of tasks that fill the time in which stages wait with gradients of parameters."""
+"""Schedules that fill waiting time with gradients of parameters (zero bubble)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from shardcore.pipeline.orders import Chunk, Order, Slot, seconds
 def zero_bubble(
     chunks: Sequence[Chunk], stages: int, micro_batches: int, times_memory: int
 ) -> list[Order]:
-    """Return orders in the memory of as many micro-batches as the first stage of ``1f1b`` keeps, or
-    of twice as many less one; which is the best depends on the times.
+    """Return candidate orders that keep as many micro-batches as the first stage of ``1f1b``, or
+    twice as many minus one; which one is best depends on the times.
     """
     most = min(times_memory * (stages - 1) + 1, micro_batches)
     found = [_lagging(stages, micro_batches, times) for times in range(times_memory + 1)]
@@ -21,9 +21,9 @@ def zero_bubble(
 
 
 def _lagging(stages: int, micro_batches: int, times: int) -> Order:
-    """As ``1f1b``, where a stage is ``times`` as many forward passes ahead as there are stages
-    behind it, and its gradients of parameters as many micro-batches late as there are before it.
-    Without any ``times`` they follow those of the input at once.
+    """``1f1b`` in which a stage is ahead by ``times`` as many forward passes as there are stages
+    after it, and delays its gradients of parameters by as many micro-batches as there are stages
+    before it. Without any ``times``, these follow the gradient of the input at once.
     """
 
     def order(stage: int) -> list[Slot]:
@@ -44,12 +44,12 @@ def _lagging(stages: int, micro_batches: int, times: int) -> Order:
 def _greedy(
     chunks: Sequence[Chunk], stages: int, micro_batches: int, most: int, patient: bool
 ) -> Order:
-    """Each stage runs the first of these that it can: the gradient of an input, a forward pass if
-    it keeps fewer than ``most`` micro-batches, a gradient of parameters. If it is ``patient``, it
-    runs the last only if nothing of which it knows when it arrives would wait for that.
+    """Each stage runs the first possible of these: the gradient of an input; a forward pass, if it
+    keeps fewer than ``most`` micro-batches; a gradient of parameters. If ``patient``, it runs the
+    last only if no task with a known arrival time would have to wait for it.
     """
     order: Order = [[] for _ in range(stages)]
-    # What has arrived or is on the way at each stage, by time and micro-batch.
+    # For each stage the inputs that have arrived or are on the way, by time and micro-batch.
     inputs: dict[str, list[list[tuple[float, int]]]] = {
         phase: [[] for _ in range(stages)] for phase in "FB"
     }

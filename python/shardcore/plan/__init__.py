@@ -1,8 +1,8 @@
-"""The best sharding of a program: from a chip and a memory limit to a few annotations.
+"""The best sharding of a program, for a chip and a memory limit, as a few annotations.
 
 =======================  ========================================================================
 :mod:`~.answer`          :class:`Plan`, the answer
-:mod:`~.program`         the program without its annotations, but for those that are kept
+:mod:`~.program`         the program without its annotations, except those kept
 :mod:`~.meshes`          the meshes to consider
 :mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
 :mod:`~.alike`           classes of repeated layers, by how they are used
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["Alternative", "Plan", "plan"]
 
 _MOST_SECONDS = 1e9
-"""A time that no search takes."""
+"""An upper bound of the time of any search, in seconds."""
 
 
 def plan(
@@ -71,37 +71,36 @@ def plan(
 ) -> Plan:
     """Return the annotations of arguments that make a step fastest within the memory of a device.
 
-    The program's own annotations are removed, but for those of ``keep``; they are one of the starts
-    of the search. Figures are those of
-    :func:`shardcore.cost` under the policy ``xla``, on the result of propagation. The outcome is
-    the same each time unless the search is cut short by ``seconds``.
+    The program's own annotations are removed, except those of ``keep``; the search also tries them
+    as a starting point. Figures are those of :func:`shardcore.cost` with policy ``xla``, on the
+    propagated program. The plan is deterministic unless ``seconds`` cuts the search short.
 
     Args:
         program: a :class:`Module`, or what ``shardcore.jax.lower`` returns.
         hardware: the chip.
-        memory: bytes that a device has, or a text such as ``"16GiB"``; by default the chip's.
-        mesh: the mesh, or several to choose from; by default all that ``devices`` can form, or,
-            without that, the program's own.
+        memory: bytes of memory of a device, or a text such as ``"16GiB"``; by default the chip's.
+        mesh: the mesh, or several to choose from; by default all that ``devices`` devices can form,
+            or, without ``devices``, the program's own mesh.
         devices: the number of devices.
-        keep: targets, as :meth:`Session.set` takes them, whose annotations stay as they are, and
-            that get none if they have none.
-        seconds: the time after which the best plan so far is returned; also after Ctrl-C.
-        executor: where evaluations are made: any ``concurrent.futures.Executor``, by default
-            threads of this process.
-        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; ``"bytes"``, what a
-            device sends; or ``"slowest-link"``, what it sends over the slowest links that the mesh
-            has, between slices or nodes where it lies on several.
-        progress: called with the best so far and the fraction of the time.
-        **options: those of :func:`shardcore.cost`, but for the policy.
+        keep: targets, as in :meth:`Session.set`; their annotations stay as they are, and those
+            without an annotation get none.
+        seconds: the time after which the best plan so far is returned; Ctrl-C does so too.
+        executor: where evaluations run: a ``concurrent.futures.Executor``; by default threads of
+            this process.
+        minimize: ``"time"``: the step time without overlap; ``"memory"``: the peak; ``"bytes"``:
+            the bytes that a device sends; ``"slowest-link"``: the bytes that it sends over the
+            slowest kind of link of the mesh: between slices or nodes, if the mesh spans several.
+        progress: called with the best plan so far and the fraction of the time.
+        **options: those of :func:`shardcore.cost`, except the policy.
 
     Raises:
         PlanError: no mesh is known (``no-mesh``), no argument can be sharded
             (``nothing-to-plan``), or nothing fits into the memory (``does-not-fit``).
-        LocationError: nothing is called like a target of ``keep``.
-        ValueError: ``minimize``, ``memory`` or ``seconds`` is none of these.
+        LocationError: a target of ``keep`` denotes nothing.
+        ValueError: ``minimize``, ``memory`` or ``seconds`` is not valid.
         ShardcoreError: as for :func:`shardcore.cost`.
     """
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.plan.meshes import meshes

@@ -1,11 +1,10 @@
-"""Classes that are used alike: those of repeated layers where arguments have no paths.
+"""Classes of dims that are used alike: those of repeated layers, for arguments without paths.
 
-Two classes are alike if the same ops have them in the same places, as often: the hidden width of
-each layer of a transformer is the columns of one product and the rows of another, and so on, while
-the other dims of these products, the batch and the width, are in one class for all layers. Those of
-the first layer of a training step, which needs no gradient of what it takes, are in some places
-less, and alike all the same. Classes that some tensor has together stay apart, as those of layers
-whose columns are the rows of the next.
+Two classes are alike if they occur in the same places of the same ops, equally often. For example,
+the hidden dim of each transformer layer is the columns of one product and the rows of another,
+while the batch and the model width belong to one class in all layers. The first layer of a training
+step, whose input needs no gradient, has a few places less; it still counts as alike. Classes that
+occur together in one tensor stay apart, such as the widths of successive layers.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 
 _Places = Counter[tuple[Hashable, int, int]]
-"""Ops, operands or results of them, and dims, with how often each has a class."""
+"""How often a class occurs in each place: an op, one of its operands or results, and a dim."""
 _LEAST_SHARE = 0.75
-"""The part of the places of a class that one which is alike has at least."""
+"""The least share of places that two alike classes have in common."""
 
 
 class Uses:
-    """The places in which ops have some classes.
+    """The places of ops in which each class occurs.
 
-    Of two layers with hidden widths 4 and 5, both of width 3:
+    For example, two layers with hidden widths 4 and 5, both of width 3:
 
     >>> uses = Uses({3, 4, 5})
     >>> for hidden in (4, 5):
@@ -38,14 +37,15 @@ class Uses:
         self._tensors: set[tuple[int, ...]] = set()
 
     def add(self, op: Hashable, place: int, classes: Sequence[int]) -> None:
-        """Add the operand or result number ``place`` of ``op``, a tensor of these ``classes``."""
+        """Add operand or result number ``place`` of ``op``, a tensor whose dims have
+        ``classes``."""
         for dim, number in enumerate(classes):
             if number in self._wanted:
                 self._places[number][op, place, dim] += 1
         self._tensors.add(tuple(classes))
 
     def alike(self) -> Iterator[list[int]]:
-        """Yield classes that are alike and in no tensor together, in order."""
+        """Yield groups of alike classes that share no tensor, in order."""
         apart: dict[int, set[int]] = defaultdict(set)
         for classes in self._tensors:
             for number in classes:
@@ -62,7 +62,8 @@ class Uses:
             yield from (group for group in groups if len(group) > 1)
 
     def _families(self) -> list[list[int]]:
-        """Classes that are in the same places, or in most of the places of the first of them."""
+        """Groups of classes with the same places, or with most of the places of the group's
+        first."""
         found: dict[frozenset[tuple[Hashable, int]], list[int]] = defaultdict(list)
         for number in sorted(self._places):
             found[frozenset(self._places[number].items())].append(number)

@@ -1,4 +1,4 @@
-"""The best plan of each other kind, and why it lost."""
+"""The best plan of each other kind of parallelism, and why it lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shardcore.plan.trials import Trial, Trials
 from shardcore.units import format_bytes, format_seconds, plural
 
 _NOISE = 1e-9
-"""The part of a step that differences of rounding are below."""
+"""Relative differences of step times below this are rounding."""
 
 
 def alternatives(
@@ -21,9 +21,8 @@ def alternatives(
     meanings: Meanings,
     given: Trial | None,
 ) -> Iterator[Alternative]:
-    """Yield the plan that the program came with, then the best of each kind but that of ``best``.
-
-    The best come first.
+    """Yield the program's own plan, then the best plan of each kind other than that of ``best``,
+    the best first.
     """
     if given is not None:
         yield _alternative("given", given, best, {})
@@ -43,7 +42,7 @@ def _alternative(kind: str, trial: Trial, best: Trial, specs: dict[str, str]) ->
 
 
 def _reason(trial: Trial, best: Trial) -> str:
-    """Why ``trial`` is not the plan."""
+    """Why ``trial`` was not chosen."""
     row, other = trial.row, best.row
     if row.error is not None:
         return f"refused: {row.error.message}"

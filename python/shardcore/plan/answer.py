@@ -1,4 +1,4 @@
-"""What planning answers: :class:`Plan`, and what it was chosen from."""
+"""The result of planning: :class:`Plan`, and the alternatives that it was compared with."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Alternative:
-    """Another plan, and why it is not the best."""
+    """Another plan, and why it was not chosen."""
 
     kind: str
-    """``"data"``, ``"fsdp"``, ``"tensor"``, ...; ``"given"`` is what the program came with."""
+    """The kind: ``"data"``, ``"fsdp"``, ``"tensor"``, ...; ``"given"`` for the program's own
+    plan."""
     mesh: Mesh
     annotations: Mapping[str, str]
-    """``PartitionSpec``s by pattern; of the plan that the program came with, none."""
+    """``PartitionSpec``s by pattern; empty for the program's own plan."""
     figures: Evaluation
-    """Time, bytes and memory, as :meth:`Session.evaluate` has them."""
+    """Time, bytes and memory, as in :meth:`Session.evaluate`."""
     reason: str
-    """Why it lost, or that it is as good."""
+    """Why it lost, or that it is equally good."""
 
     def __repr__(self) -> str:
         return f"<shardcore.Alternative {self.kind} over {self.mesh}: {self.reason}>"
@@ -54,40 +55,41 @@ class Plan:
     ``"spatial"``, ``"mixed"`` or ``"replicated"``."""
     mesh: Mesh
     specs: Mapping[str, str]
-    """The annotations as JAX writes them: the text of a ``PartitionSpec`` by pattern."""
+    """The annotations as JAX writes them: for each pattern the text of a ``PartitionSpec``."""
     places: Mapping[str, str]
-    """Where in the user's program the values come from that are constrained, by target."""
+    """For each constrained value (target), its location in the user's program."""
     session: Session
     """The program with the annotations, which can be edited further."""
     cost: Cost
-    """What a step costs under policy ``xla``, on the exact result."""
+    """The cost of a step under policy ``xla``, for the propagated program."""
     objective: str
     """What was minimized: ``"time"``, ``"memory"``, ``"bytes"`` or ``"slowest-link"``."""
     limit: float
-    """The bytes of memory that a device has."""
+    """Bytes of memory of a device."""
     bound: float
-    """A number of seconds, or of bytes, that no plan over these meshes is below."""
+    """A lower bound, in seconds or bytes, for every plan over these meshes."""
     alternatives: tuple[Alternative, ...]
-    """The plan that the program came with, if it had one, and the best of each other kind."""
+    """The program's own plan, if it had one, and the best plan of each other kind."""
     evaluations: int
-    """How many annotations were evaluated exactly."""
+    """How many sets of annotations were evaluated exactly."""
     stopped: str
     """Why the search ended: ``"done"``, ``"seconds"`` or ``"interrupted"``."""
     stated: Stated
-    """All that is said of the program: a spec for each argument and result, and constraints."""
+    """The complete statement of the plan: a spec for each argument and result, and constraints."""
     program: Any
-    """What was planned: a :class:`shardcore.Module`, or a lowered JAX function."""
+    """The planned program: a :class:`shardcore.Module`, or a lowered JAX function."""
     keeps_constraints: bool
-    """Whether constraints of values that the program came with stay."""
+    """Whether the program's own constraints of values stay."""
 
     @property
     def in_shardings(self) -> tuple[Any, ...]:
         """A ``PartitionSpec`` for each leaf of the positional arguments of a lowered function, in
-        their trees, as ``jax.jit`` takes them over :attr:`mesh`; of a module one for each
+        their trees, as ``jax.jit`` takes them over :attr:`mesh`; for a module, one for each
         argument.
 
-        ``None`` is what JAX dropped, or what is left to propagation, as a spec of it would change
-        the plan.
+        ``None`` stands for arguments that JAX dropped, and for those left to propagation because a
+        spec would change the plan.
+
         """
         from shardcore.plan.user_trees import in_shardings
 
@@ -95,7 +97,7 @@ class Plan:
 
     @property
     def out_shardings(self) -> Any:
-        """A ``PartitionSpec`` for each leaf of what the function returns; ``None`` as in
+        """A ``PartitionSpec`` for each leaf of the function's results; ``None`` as in
         :attr:`in_shardings`."""
         from shardcore.plan.user_trees import out_shardings
 
@@ -103,35 +105,36 @@ class Plan:
 
     @property
     def rules(self) -> dict[str, Any]:
-        """A ``PartitionSpec`` for each kind of argument: by regular expressions, of which the first
-        that matches the whole path of an argument, ``params/layers/3/w``, says its spec."""
+        """A ``PartitionSpec`` for each regular expression; the first one that matches the whole
+        path of an argument, ``params/layers/3/w``, decides its spec."""
         from shardcore.plan.user_trees import rules
 
         return rules(self.result)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """The values inside the program to constrain, with the line of code for each."""
+        """The values inside the program to constrain, each with its line of code."""
         return self.stated.constraints
 
     def apply(self, devices: Sequence[Any] | None = None) -> Any:
-        """Return a function that is sharded as planned.
+        """Return a function that is sharded according to the plan.
 
-        A lowered JAX function is jitted over :attr:`mesh`, on ``devices`` or the first of JAX's,
-        with :attr:`in_shardings`, :attr:`out_shardings` and :attr:`constraints`, without its own;
-        static arguments are those that it was lowered for. A module becomes a function of NumPy
-        arrays that simulates all devices.
+        A lowered JAX function is jitted over :attr:`mesh`, on ``devices`` or the first of
+        ``jax.devices()``, with :attr:`in_shardings`, :attr:`out_shardings` and :attr:`constraints`
+        instead of its own; static arguments keep the values that it was lowered for. A module
+        becomes a function of NumPy arrays that simulates all devices.
 
         Raises:
-            LoweringError: it was lowered from no function, or there are not as many devices.
+            LoweringError: the program was not lowered from a function, or there are too few
+                devices.
         """
         from shardcore.plan.user_trees import apply
 
         return apply(self, devices)
 
     def to_python(self) -> str:
-        """Return the code that a person would write: the mesh, the rules, shardings by them, and
-        the constraints."""
+        """Return the plan as code that a person would write: the mesh, the rules, the shardings
+        made by the rules, and the constraints."""
         from shardcore.plan.code import code
 
         return code(self)
@@ -144,12 +147,12 @@ class Plan:
 
     @property
     def result(self) -> Any:
-        """The completed shardings: a :class:`shardcore.Result`, or that of a JAX function."""
+        """The propagation result: a :class:`shardcore.Result`, or a ``JaxResult``."""
         return self.session.result
 
     @property
     def value(self) -> float:
-        """The figure that was minimized, of this plan."""
+        """The minimized figure of this plan."""
         if self.objective == "memory":
             return self.cost.peak_bytes
         if self.objective == "bytes":
@@ -160,7 +163,7 @@ class Plan:
 
     @property
     def gap(self) -> float | None:
-        """How far the plan is above :attr:`bound`, as a part of it; ``None`` if that is 0."""
+        """The relative distance of the plan from :attr:`bound`; ``None`` if that is 0."""
         return self.value / self.bound - 1 if self.bound else None
 
     def record(self) -> dict[str, Any]:
@@ -196,9 +199,9 @@ class Plan:
         }
 
     def patch(self, file: str | None = None) -> str:
-        """Return the change of the user's files that applies the plan, as a unified diff:
-        constraints where their values are made, and at the end of ``file`` what :meth:`to_python`
-        has besides. No file is written.
+        """Return a unified diff of the user's files that applies the plan: constraints where the
+        values are computed, and the rest of :meth:`to_python` at the end of ``file``. No file is
+        written.
 
         Raises:
             OSError: a file cannot be read.
@@ -208,7 +211,7 @@ class Plan:
         return patch(self, file)
 
     def _port_texts(self, ports: Sequence[Port], specs: Mapping[str, Any]) -> dict[str, str | None]:
-        """The text of the spec of each of ``ports``, by its path."""
+        """The text of the spec of each of ``ports``, by path."""
         texts = {name: str(spec) for name, spec in specs.items()}
         return {port.label or port.name: texts.get(port.name) for port in ports}
 

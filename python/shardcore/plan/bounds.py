@@ -1,13 +1,14 @@
-"""What no plan can do better: the least time, memory and bytes sent of a step on a mesh.
+"""Lower bounds for every plan: the least time, memory and sent bytes of a step on a mesh.
 
-**Time.** Each op is computed by someone: the work of the program on one device, op by op the longer
-of its FLOPs and its memory traffic, divided by the number of devices. Besides, products cannot all
-be divided without communication; :mod:`~.relaxation` counts what they compute twice or send.
+**Time.** Every op has to be computed somewhere: the bound is the work of the program on one device,
+for each op the longer of compute and memory time, divided by the number of devices. In addition,
+not all products can be divided without communication; :mod:`~.relaxation` bounds what they compute
+redundantly or send.
 
-**Bytes.** What the relaxation counts of them, with computing for nothing.
+**Bytes.** The relaxation's bytes, if computation is free.
 
-**Memory.** Arguments are held from the start: the bytes of each, over the most devices that can
-share it, those axes of the mesh whose product divides its dims.
+**Memory.** Arguments are live from the start: the bound is the bytes of each, divided by the most
+devices that can share it, those of mesh axes whose product divides its dims.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from shardcore.plan.products import products
 from shardcore.plan.relaxation import BYTES, Prices, least_extra
 
 _SHARE = 0.9
-"""The part of a device's share of what one device has at its peak that plans take at least: ops are
-fused and ordered a little differently once they are divided."""
+"""A plan's peak is at least this part of an even share of the one-device peak: once divided, ops
+are fused and ordered a little differently."""
 _MOST_AXES = 4
-"""More axes than that are taken to divide every dim."""
+"""With more axes than this, each dim is assumed to be divisible."""
 
 
 def least(
@@ -35,15 +36,15 @@ def least(
     seconds: Prices | None,
     time: float,
 ) -> float:
-    """Return seconds, or bytes sent, that no plan over one of ``meshes`` is below.
+    """Return a lower bound, in seconds or sent bytes, for every plan over one of ``meshes``.
 
     Args:
-        module: the program as XLA propagates it.
+        module: the program propagated as XLA does.
         alone: the cost of the program without annotations.
         meshes: the meshes.
-        limit: bytes that a device has.
-        seconds: what counts seconds; without it bytes are counted.
-        time: the seconds of the plan.
+        limit: bytes of memory of a device.
+        seconds: the prices for a bound in seconds; without it the bound is in bytes.
+        time: the time limit of planning, in seconds.
     """
     found = products(module, [1 if loop.trips is None else loop.trips for loop in alone.loops])
     ports = module.arguments()
@@ -57,7 +58,8 @@ def least(
 
 
 def least_bytes(ports: Sequence[Port], meshes: Iterable[Mesh]) -> int:
-    """Return bytes of arguments that no plan over one of ``meshes`` is below."""
+    """Return a lower bound for the bytes of the arguments, for every plan over one of
+    ``meshes``."""
     return min(
         sum(_bytes(port, shards) for port, shards in zip(ports, _shards(ports, mesh), strict=True))
         for mesh in meshes
@@ -65,8 +67,8 @@ def least_bytes(ports: Sequence[Port], meshes: Iterable[Mesh]) -> int:
 
 
 def likely_bytes(alone: Cost, ports: Sequence[Port], meshes: Sequence[Mesh]) -> float:
-    """Return bytes that it is not likely that a plan over one of ``meshes`` is below: its
-    arguments, and its share of what else ``alone``, the program on one device, has at its peak."""
+    """Return bytes that a plan over one of ``meshes`` is unlikely to go below: its arguments, and
+    its share of the rest of the peak of ``alone``, the program on one device."""
     inside = alone.peak_bytes - alone.argument_bytes
     devices = max(mesh.num_devices for mesh in meshes)
     return least_bytes(ports, meshes) + inside / devices * _SHARE
@@ -86,7 +88,7 @@ def _shards(ports: Sequence[Port], mesh: Mesh) -> Iterable[int]:
 
 
 def most_shards(shape: Sequence[int], mesh: Mesh) -> int:
-    """Return how many devices can share a tensor at most, its dims divided evenly."""
+    """Return the most devices that can share a tensor, with dims divided evenly."""
     sizes = [axis.size for axis in mesh.axes if axis.size > 1]
     if len(sizes) > _MOST_AXES:
         return mesh.num_devices

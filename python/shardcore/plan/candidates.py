@@ -1,4 +1,4 @@
-"""Layouts worth an exact evaluation, ranked by the model: on each mesh, of each kind."""
+"""Layouts worth an exact evaluation, ranked by the model: for each mesh and each kind."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from shardcore.plan.layouts import Layout
 from shardcore.plan.model import Estimate, Model
 
 _KEPT = 10
-"""The layouts of the axes so far that are continued with another axis."""
+"""How many layouts of the first axes are extended by another axis (beam width)."""
 _MOST_FSDP = 3
-"""The classes that parameters are tried to be stored along, each with the batch."""
+"""How many classes of dims are tried for storing parameters along, together with the batch."""
 _MOST_USUAL_AXES = 4
-"""The axes of a mesh that layouts which people write shard."""
+"""How many axes of a mesh the commonly written layouts shard at most."""
 _USUAL = 16
-"""The layouts that are evaluated because people write them."""
+"""How many layouts are evaluated because people commonly write them."""
 _FIRST = 12
-"""The layouts that are evaluated because the model ranks them first."""
+"""How many layouts are evaluated because the model ranks them first."""
 _FASTEST = 6
-"""The layouts that are evaluated because they are fast by the model, even if it takes them not to
-fit."""
+"""How many layouts are evaluated because the model finds them fast, even if it says that they do
+not fit."""
 _EACH_KIND = 2
-"""The layouts that are evaluated of each kind."""
+"""How many layouts of each kind are evaluated."""
 _UNIFORM = 6
-"""The layouts that are evaluated of those whose axes all shard the same."""
+"""How many layouts are evaluated in which all axes shard the same classes."""
 _EXCHANGED = 4
-"""The layouts that are evaluated of those in which tokens go to experts along an axis."""
+"""How many layouts are evaluated in which tokens are exchanged with experts along an axis."""
 _EACH_MESH = 1
-"""The layouts of each of these sorts that are evaluated over each mesh."""
+"""How many layouts of each of these sorts are evaluated for each mesh."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A layout with what the model says of it."""
+    """A layout with the model's estimate."""
 
     layout: Layout
     kind: str
     estimate: Estimate
     is_usual: bool = False
-    """Whether it is one that people write."""
+    """Whether it is a commonly written layout."""
 
     def rank(self, limit: float) -> tuple[float, float]:
-        """Those that fit first, then the shorter step."""
+        """A sort key: layouts that fit first, then by step time."""
         return max(self.estimate.bytes - limit, 0.0), self.estimate.seconds
 
 
@@ -63,8 +63,8 @@ def candidates(
         meshes: the meshes.
         model: estimates time and memory.
         meanings: the classes that are considered.
-        limit: bytes that a device has.
-        is_late: whether there is no time for more than what is found.
+        limit: bytes of memory of a device.
+        is_late: whether the time for ranking is over.
     """
     found: dict[Layout, Candidate] = {}
     for mesh in meshes:
@@ -81,9 +81,9 @@ def candidates(
 
 
 def chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
-    """Return the layouts to evaluate: those that people write, the first, the fastest, the first of
-    each kind and mesh, of those of several axes that all shard the same, and of those that have the
-    batch and experts along one axis, also over each mesh."""
+    """Return the layouts to evaluate: the commonly written ones, the first, the fastest, the first
+    of each kind and of each mesh, those whose axes all shard the same, and those with the batch and
+    experts along one axis, also for each mesh."""
     usual = [each for each in ranked if each.is_usual]
     fastest = sorted(ranked, key=lambda each: each.estimate.seconds)[:_FASTEST]
     found = list(dict.fromkeys((*usual[:_USUAL], *ranked[:_FIRST], *fastest)))
@@ -112,7 +112,7 @@ def _candidate(layout: Layout, model: Model, meanings: Meanings) -> Candidate:
 
 
 def _usual(mesh: Mesh, meanings: Meanings) -> Iterator[Layout]:
-    """The layouts that people write: each axis for data parallelism, fully sharded or not, for
+    """The commonly written layouts: each axis is for data parallelism, fully sharded or not, for
     tensor parallelism, or for experts; weights have two of these along two of their dims."""
     batch, inner = meanings.batch, meanings.inner()
     experts = tuple(number for number in inner if number in meanings.experts)
@@ -128,7 +128,7 @@ def _usual(mesh: Mesh, meanings: Meanings) -> Iterator[Layout]:
 def _layouts(
     mesh: Mesh, model: Model, meanings: Meanings, limit: float, is_late: Callable[[], bool]
 ) -> Iterator[Layout]:
-    """Layouts over ``mesh``, axis by axis from the best of the axes before."""
+    """Layouts over ``mesh``, built axis by axis by a beam search."""
     count = len(mesh.axes)
     kept = [Layout(mesh, ((),) * count)]
     for axis in range(count):
@@ -160,7 +160,7 @@ def _each_kind(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _of_axis(mesh: Mesh, axis: int, model: Model, meanings: Meanings) -> Iterator[tuple[int, ...]]:
-    """What an axis may shard, by precedence."""
+    """The class lists that an axis may shard, by precedence."""
     considered, batch = meanings.considered, meanings.batch
     for number in considered:
         yield (number,)
@@ -183,7 +183,7 @@ def _grown(
     model: Model,
     considered: Sequence[int],
 ) -> tuple[int, ...]:
-    """``start`` with the classes that make it faster, the one that does most first."""
+    """``start`` with further classes that make it faster, the most useful first."""
     empty = Layout(mesh, ((),) * len(mesh.axes))
     best = start
     seconds = model.estimate(_with(empty, axis, best)).seconds

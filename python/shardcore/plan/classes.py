@@ -1,13 +1,13 @@
-"""Dims that are best sharded alike, merged into classes by the sharding rules of the ops.
+"""Dims that are best sharded alike, merged into classes through the sharding rules of the ops.
 
-A factor of a rule relates dims of an op's operands and results: the contracting dim of a product is
-one dim of each operand. The dims that a chain of factors relates form a *class*: the batch, the
-width of the residual stream, the hidden width of a layer. Values that a loop carries are merged
-with the arguments of its body, and arguments of repeated layers, whose paths differ in numbers
-only, are merged with each other; every second of them, where all together would make one class of
-two dims of one argument, as in layers whose columns are the rows of the next. Of arguments without
-paths, the classes that are used alike are merged (:mod:`~.alike`). A dim that a reshape makes of
-several dims is in the class of the major one.
+A factor of a rule relates dims of an op's operands and results: for example, the contracting dim of
+a product is one dim of each operand. Dims that a chain of factors relates form a *class*: the
+batch, the width of the residual stream, the hidden width of a layer. Values that a loop carries are
+merged with the arguments of its body. Arguments of repeated layers, whose paths differ in numbers
+only, are merged with each other; or only every second one, if merging all would put two dims of one
+argument into one class, as where the columns of one layer are the rows of the next. For arguments
+without paths, classes that are used alike are merged (:mod:`~.alike`). If a reshape merges dims
+into one, that one belongs to the class of the major dim.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ NO_CLASS = -1
 """The class of dims of size 1, which cannot be sharded."""
 
 _REGIONS = ("stablehlo.while", "stablehlo.case", "stablehlo.if", "sdy.manual_computation")
-"""Ops that run their regions, whose values have classes like others."""
+"""Ops that run their regions, so the values in these have classes too."""
 _TAKES_OPERANDS = ("stablehlo.while", "sdy.manual_computation")
-"""Those whose operands are the arguments of their regions."""
+"""Those of them whose operands become the arguments of their regions."""
 _PASSES = ("stablehlo.optimization_barrier", "sdy.reshard", "sdy.sharding_constraint")
-"""Ops without a rule, whose results are their operands."""
+"""Ops without a rule whose results equal their operands."""
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """The type of an operand or result, as the model sees it."""
+    """An operand's or result's type and classes, as the model needs them."""
 
     classes: tuple[int, ...]
     """The class of each dim."""
     sizes: tuple[int, ...]
     factors: tuple[int, ...]
-    """The major factor of each dim in the rule of the op; -1 for none."""
+    """The major factor of each dim in the op's rule; -1 if the dim has none."""
     bytes: float
 
 
 @dataclass(frozen=True)
 class Work:
-    """Ops with the same rule, types and classes."""
+    """Ops that share their rule, types and classes."""
 
     name: str
     classes: tuple[int, ...]
@@ -54,13 +54,13 @@ class Work:
     sizes: tuple[int, ...]
     """The size of each factor."""
     reduction: frozenset[int]
-    """The factors that are reduced."""
+    """The reduction factors."""
     replicated: frozenset[int]
-    """The factors that have to be replicated."""
+    """The factors that need replication."""
     operands: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
     flops: float
-    """Of one run."""
+    """FLOPs of one run."""
 
     @property
     def is_product(self) -> bool:
@@ -78,20 +78,20 @@ class DimClasses:
         unnamed: Iterable[int],
         trips: list[int],
     ) -> None:
-        """Merge the dims of ``result``, the program as XLA propagates it.
+        """Merge the dims of ``result``, the program propagated as XLA does.
 
         Args:
-            result: any completed program; its shardings do not matter.
-            tied: groups of arguments, by number, that are sharded alike.
-            unnamed: the arguments without paths.
-            trips: the iterations of each loop, in program order.
+            result: any propagated program; its shardings do not matter.
+            tied: groups of arguments, by number, that are to be sharded alike.
+            unnamed: the numbers of the arguments without paths.
+            trips: the trip count of each loop, in program order.
         """
         self._module: Module = result._as_xla(keep_ports=True)[0]
         self._start: dict[Value, int] = {}
         self._parents: list[int] = []
         self._filled: set[int | None] = set()
-        """The first dims of values made of scalars, which relate no others: each user has its own
-        part of them for nothing."""
+        """The first dims of broadcast scalars. These relate no dims: each user can make its own
+        shard for free."""
         self._rules: dict[int, OpShardingRule | None] = {}
         self._ops: list[tuple[Op, OpShardingRule, int]] = []
         self._trips = iter(trips)
@@ -116,14 +116,15 @@ class DimClasses:
         self.results = [self.of(value) for value in returned]
         """The classes of the dims of each result."""
         self.work = self._grouped()
-        """Distinct ops, with how often they run."""
+        """The distinct ops, with how often each runs."""
 
     def ops(self) -> Iterator[Op]:
-        """Yield the ops of the program that have a rule, in order."""
+        """Yield the ops of the program that have a sharding rule, in order."""
         return (op for op, _, _ in self._ops)
 
     def first_values(self) -> list[tuple[Value, tuple[int, ...], float]]:
-        """Return the first result with each tuple of classes, and the bytes of all such results."""
+        """Return, for each tuple of classes, the first result with it and the bytes of all of
+        them."""
         found: dict[tuple[int, ...], tuple[Value, float]] = {}
         for op, _, runs in self._ops:
             for value in op.results:
@@ -197,7 +198,7 @@ class DimClasses:
     def _merge_regions(self, op: Op) -> None:
         is_loop = op.name == "stablehlo.while"
         for number, region in enumerate(op.regions):
-            # The first region of a loop returns whether it goes on.
+            # The first region of a while loop returns its condition.
             returns_results = not is_loop or number > 0
             for block in region:
                 if op.name in _TAKES_OPERANDS:
@@ -212,7 +213,7 @@ class DimClasses:
                 self._merge_dims(value, result)
 
     def _merge_dims(self, one: Value, other: Value) -> None:
-        """Merge the dims of equal size: those along manual axes have a shard inside."""
+        """Merge the dims of equal size; dims along manual axes have different sizes inside."""
         first, second = self._dims(one), self._dims(other)
         if first is None or second is None:
             return
@@ -222,8 +223,8 @@ class DimClasses:
                 self._union(first + dim, second + dim)
 
     def _would_join(self, layers: Sequence[Value]) -> bool:
-        """Whether two dims of one of ``layers`` would be in one class if all of them were tied, as
-        where the columns of one layer are the rows of the next."""
+        """Whether tying all ``layers`` would put two dims of one layer into one class, as where the
+        columns of one layer are the rows of the next."""
         parents: dict[int, int] = {}
 
         def find(number: int) -> int:
@@ -240,7 +241,7 @@ class DimClasses:
         return any(len(set(map(find, row))) < len(set(row)) for row in own)
 
     def _alike(self, arguments: Sequence[Value]) -> Iterator[list[int]]:
-        """The classes of ``arguments`` that are used alike."""
+        """The groups of classes of ``arguments`` that are used alike."""
         wanted = {number for value in arguments for number in self.of(value)} - {NO_CLASS}
         if not wanted:
             return
@@ -251,7 +252,7 @@ class DimClasses:
         yield from uses.alike()
 
     def _dims(self, value: Value) -> int | None:
-        """The number of the first dim of ``value``; ``None`` if its shape is not known."""
+        """The number of the first dim of ``value``; ``None`` if its shape is unknown."""
         known = self._start.get(value)
         if known is None:
             shape = value.shape
@@ -273,7 +274,7 @@ class DimClasses:
             self._parents[max(one, other)] = min(one, other)
 
     def _grouped(self) -> dict[Work, int]:
-        """The ops of the program, those with equal rule, types and classes as one."""
+        """The ops of the program, grouped by rule, types and classes."""
         found: dict[Work, int] = {}
         known: dict[tuple[object, ...], Work] = {}
         for op, rule, runs in self._ops:
@@ -287,8 +288,8 @@ class DimClasses:
 
 
 def functions(module: Module) -> list[Op]:
-    """Return the functions of ``module``, a program as XLA propagates it, that run: all of them if
-    there are calls that are not inlined, else the entry function.
+    """Return the functions of ``module``, a program propagated as XLA does, that run: all if some
+    calls are not inlined, else the entry function only.
     """
     ops = module.ops()
     every = [op for op in ops if op.name == "func.func" and op.regions and op.regions[0]]
@@ -301,11 +302,12 @@ def functions(module: Module) -> list[Op]:
 def inside(
     op: Op, runs: int, runs_inside: Callable[[Op, int], int | None]
 ) -> Iterator[tuple[Op, int]]:
-    """Yield the ops in the regions of ``op``, in order, and how often they run.
+    """Yield the ops in the regions of ``op``, in order, and how often each runs.
 
-    ``runs_inside`` says how often what is inside of one of them runs; with ``None`` it is left out.
+    ``runs_inside(op, runs)`` gives the number of runs of an op's regions; for ``None`` the regions
+    are left out.
     """
-    # Regions may be nested deeper than Python's calls.
+    # A loop, because regions may be nested deeper than Python's recursion limit.
     around = [(_children(op), runs)]
     while around:
         ops, runs = around[-1]
@@ -324,12 +326,12 @@ def _children(op: Op) -> Iterator[Op]:
 
 
 def _major(factors: Iterable[int], sizes: tuple[int, ...]) -> int:
-    """The major factor of a dim that can be sharded; -1 for none."""
+    """The major factor of a dim that can be sharded; -1 if there is none."""
     return next((factor for factor in factors if sizes[factor] > 1), -1)
 
 
 def _pointwise(op: Op) -> OpShardingRule | None:
-    """The rule of an op of CHLO without one, whose operands and results have one shape."""
+    """An elementwise rule for a CHLO op that has no rule, if all its shapes are equal."""
     values = (*op.operands, *op.results)
     shape = op.results[0].shape
     if not op.name.startswith("chlo.") or shape is None or any(v.shape != shape for v in values):
@@ -370,7 +372,7 @@ def _work(op: Op, rule: OpShardingRule, classes: tuple[tuple[int, ...], ...]) ->
 def _flops(op: Op, sizes: tuple[int, ...], tensors: list[Tensor]) -> float:
     if op.name == "stablehlo.convolution":
         kernel, result = tensors[1], tensors[2]
-        # The features out are in both, and multiplied once.
+        # The output features are in both shapes, but are multiplied once.
         features = [
             size
             for size, factor in zip(kernel.sizes, kernel.factors, strict=True)
@@ -383,7 +385,7 @@ def _flops(op: Op, sizes: tuple[int, ...], tensors: list[Tensor]) -> float:
 
 
 def class_bytes(work: Mapping[Work, int]) -> Iterator[tuple[int, float]]:
-    """Yield, for each class of each distinct result, the bytes of all such results."""
+    """Yield, for each class and each distinct result with it, the bytes of all such results."""
     for each, count in work.items():
         for tensor in each.results:
             for found in set(tensor.classes) - {NO_CLASS}:

@@ -1,4 +1,4 @@
-"""A plan as the code that a person would write."""
+"""Writes a plan as code that a person would write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMPORTS = {
     "NamedSharding": "from jax.sharding import NamedSharding",
     "P": "from jax.sharding import PartitionSpec as P",
 }
-"""The imports of the code, by what they name."""
+"""The imports of the code, by the names that they bind."""
 _BY_RULES = """
 
 def by_rules(rules, tree):
@@ -33,14 +33,14 @@ def by_rules(rules, tree):
 
 
 def code(plan: Plan) -> str:
-    """Return ``plan`` as code: the mesh, rules and functions that apply them to the arguments and
-    results of the function, and the constraints."""
+    """Return ``plan`` as code: the mesh, the rules, functions that apply them to arguments and
+    results, and the constraints."""
     imports = "\n".join(IMPORTS.values()).replace("\nimport jax", "\n\nimport jax")
     return f"{imports}\n\n{definitions(plan)}{''.join(_constraints(plan))}"
 
 
 def definitions(plan: Plan) -> str:
-    """Return what of the code stands before the function, but for imports."""
+    """Return the part of the code before the function, without imports."""
     mesh = plan.mesh.shape
     lines = [f"mesh = jax.make_mesh({tuple(mesh.values())}, {tuple(mesh)})"]
     roots = list(dict.fromkeys(path(port).split("/")[0] for port in plan.result.arguments()))
@@ -63,7 +63,7 @@ def definitions(plan: Plan) -> str:
 
 
 def _says_results(plan: Plan) -> bool:
-    """Whether results are annotated, as they would be sharded otherwise."""
+    """Whether results need annotations, because they would be sharded differently otherwise."""
     results = {port.label or port.name for port in plan.result.results()}
     return any(name in results for each in plan.specs for name in plan.session.targets(each))
 
@@ -76,7 +76,7 @@ def _rules(name: str, rules: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _constraints(plan: Plan) -> Iterator[str]:
-    """The constraints, each under the place where the value is made."""
+    """The constraints, each under a comment with the location of the value."""
     if plan.constraints:
         yield "\n# Where the function makes these values, under the mesh, jax.set_mesh(mesh):\n"
     for each in plan.constraints:

@@ -1,10 +1,10 @@
-"""Values between tokens and experts: what is sent to experts, and what comes back.
+"""Values between tokens and experts: what is sent to the experts, and what comes back.
 
-Where the batch and the experts of a layer are along one axis, tokens are exchanged: once on the way
-to the experts, once on the way back, and both again for the gradients. Propagation alone keeps the
-batch along the axis and gathers the weights of the experts. A constraint on what a product with
-these weights takes decides for the experts, as users do who pin what they dispatch, and one on what
-a sum over the experts takes decides for the batch.
+If the batch and the experts are sharded along one axis, tokens are exchanged by all-to-alls: to the
+experts, back, and both again for the gradients. Propagation alone keeps the batch on the axis and
+gathers the experts' weights. A constraint on the operand of a product with these weights puts the
+experts on the axis, as users do who constrain the dispatched tokens; a constraint on the operand of
+a sum over the experts puts the batch back.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def routed(
 ) -> Iterator[Role]:
     """Yield roles of values: ``"sent"`` to experts, and ``"returned"`` from them.
 
-    Values of one shape and the same classes, as those of repeated layers, are one role.
+    Values of equal shape and classes, such as those of repeated layers, form one role.
 
     Args:
         module: the program without annotations.
-        ops: the ops of the program as XLA propagates it, in order.
-        of: the classes of the dims of a value.
+        ops: the ops of the program propagated as XLA does, in order.
+        of: a function from a value to the classes of its dims.
         batch: the class of the batch.
-        experts: the classes of dims of weights that count experts.
+        experts: the classes of weight dims that count experts.
     """
     wanted = set(experts)
     if not wanted:
@@ -65,7 +65,7 @@ def _places(
 ) -> Iterator[tuple[str, Op, int]]:
     """The operands of products that are sent to experts, and those that have come back."""
     inside: set[Value] = set()
-    """What was made of the results of products with weights of experts."""
+    """Values computed from products with the weights of experts."""
     for op in ops:
         own = [of(value) for value in op.operands]
         result = of(op.results[0])
@@ -87,7 +87,7 @@ def _places(
 
 
 def _key(op: Op, place: int) -> tuple[object, ...]:
-    """What an operand has in common with its counterpart after calls are inlined."""
+    """A key by which an operand is found again after calls are inlined."""
     shapes = tuple(value.shape for value in (*op.operands, *op.results))
     return op.location, shapes, op.results[0].dtype, place
 

@@ -1,4 +1,4 @@
-"""The smallest set of annotations that makes propagation give the same plan."""
+"""Finds a small set of annotations from which propagation gives the same plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcore.session.paths import MANY, Pattern, steps
 def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
     """Remove annotations of roles that propagation implies, the smallest arguments first.
 
-    What is left when the time is up stays.
+    When the time is up, the remaining annotations stay.
     """
     current = _without_next_states(trials, best, roles)
     for index in sorted(range(len(roles)), key=lambda index: roles[index].bytes):
@@ -33,7 +33,7 @@ def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
 
 
 def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
-    """``best`` without the annotations of next states, if these cost nothing and save nothing."""
+    """``best`` without annotations of next states, if these change neither time nor bytes."""
     fewer = tuple(
         None if role.donor is not None else dims
         for role, dims in zip(roles, best.shardings, strict=True)
@@ -50,13 +50,13 @@ def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> 
 def patterns(
     trials: Trials, best: Trial, roles: Sequence[Role], names: Sequence[str]
 ) -> dict[str, str]:
-    """Return the annotations of ``best`` by pattern: for each role one pattern if that does,
-    otherwise those that are needed.
+    """Return the annotations of ``best`` by pattern: one pattern for each role if that suffices,
+    otherwise as many as are needed.
 
     Args:
-        trials: evaluates what other patterns lead to.
+        trials: evaluates other patterns.
         best: the plan.
-        roles: its roles.
+        roles: the plan's roles.
         names: the paths of all arguments and results, which a pattern may match.
     """
     found = trials.edit(best.shardings)
@@ -93,7 +93,8 @@ def patterns(
 def same_as(
     trials: Trials, best: Trial, found: Mapping[str, str]
 ) -> Callable[[Mapping[str, str]], bool]:
-    """Return whether other patterns lead to what ``found`` do, and leave no more to XLA."""
+    """Return a test of whether other patterns give the plan of ``found``, and leave XLA no more
+    freedom."""
     base = trials.with_patterns(best, found)
     base_ports = open_ports(trials.session(best, found))
 
@@ -107,14 +108,14 @@ def same_as(
 
 
 def _replaced(found: dict[str, str], role: Role, pattern: str, text: str) -> dict[str, str]:
-    """``found`` with one pattern in the place of those of ``role``."""
+    """``found`` with one pattern in place of the patterns of ``role``."""
     fewer = {name: other for name, other in found.items() if name not in role.patterns}
     return {**fewer, pattern: text}
 
 
 def _shorter(role: Role, names: Sequence[str]) -> Iterator[str]:
-    """One of the patterns of ``role``, the shortest path first; then one that matches as much as
-    all of them together."""
+    """Candidate patterns: each pattern of ``role``, the shortest first; then one that matches as
+    much as all of them together."""
     yield from sorted(role.patterns, key=lambda pattern: (len(steps(pattern)), len(pattern)))[:2]
     joined = _joined(role.patterns)
     if joined is not None:
@@ -126,7 +127,7 @@ def _shorter(role: Role, names: Sequence[str]) -> Iterator[str]:
 
 
 def _joined(texts: Sequence[str]) -> str | None:
-    """The steps that all of ``texts`` begin and end with, and ``**`` between them."""
+    """The common first and last steps of ``texts``, with ``**`` between them."""
     parts = [steps(text) for text in texts]
     shortest = min(map(len, parts))
     first = 0

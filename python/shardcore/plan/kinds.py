@@ -1,4 +1,4 @@
-"""What kind of parallelism a layout is: data, FSDP, tensor, sequence, expert, spatial, or mixed."""
+"""The kind of parallelism of a layout: data, FSDP, tensor, sequence, expert, spatial, or mixed."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ KINDS = (
 """The kinds of plans."""
 
 _LEAST_SHARE = 0.02
-"""A class that fewer of the bytes of arguments and results have is not worth an axis."""
+"""A class that occurs in a smaller share of argument and result bytes is not worth an axis."""
 _AS_MANY = 0.95
-"""The part of the bytes that most values have of one class, from which on others may be the batch:
-in a cache all dims have as many, and weights have those of its heads too."""
+"""Classes with at least this share of the most frequent class's bytes may be the batch too: in a KV
+cache all dims have the same bytes, and weights contain its heads as well."""
 _SMALL = 500
-"""Roles of less than this part of the bytes of all follow from others by propagation."""
+"""Roles with less than one part in this number of all bytes are left to propagation."""
 MOST_CLASSES = 10
-"""The classes that are considered."""
+"""How many classes are considered at most."""
 
 
 class Meanings:
-    """What the classes of a program's dims are to it."""
+    """The meanings of the classes of a program: batch, weight dims, experts."""
 
     def __init__(self, work: Mapping[Work, int], roles: Sequence[Role]) -> None:
         inside: dict[int, float] = defaultdict(float)
@@ -51,50 +51,50 @@ class Meanings:
         every = max(sum(sum(t.bytes for t in op.results) * n for op, n in work.items()), 1.0)
         total = max(sum(role.bytes for role in roles), 1)
         self.batch = _batch(inside, work, roles)
-        """The class of the batch; ``NO_CLASS`` where there is none."""
+        """The class of the batch; ``NO_CLASS`` if there is none."""
         weights = [role for role in roles if self.batch not in role.classes]
         self.of_weights = {number for role in weights for number in role.classes} - {NO_CLASS}
-        """The classes of dims of arguments without a batch."""
+        """The classes of dims of arguments without a batch (weights)."""
         share = {
             number: max(inside.get(number, 0.0) / every, held.get(number, 0.0) / total)
             for number in {*inside, *held}
         }
         ported = {number for role in roles for number in role.classes}
         self.is_inside = self.batch not in ported
-        """Whether only values inside the program have the batch, so that they are constrained."""
+        """Whether the batch occurs only inside the program, so that values have to be
+        constrained."""
         ported.add(self.batch)
         ranked = sorted((n for n in share if n in ported), key=lambda n: (-share[n], n))
         self.considered = [n for n in ranked if share[n] >= _LEAST_SHARE][:MOST_CLASSES]
-        """The classes worth an axis: the batch, and those that some argument has; the most frequent
+        """The classes worth an axis: the batch, and those that arguments have, the most frequent
         first."""
         self.held = dict(held)
-        """The bytes of the arguments that have each class."""
+        """For each class the bytes of the arguments that have it."""
         self.experts = _batches_of_weights(work, self.batch)
-        """The classes of dims of weights that count experts."""
+        """The classes of weight dims that count experts."""
         self._spatial = _spatial(work, self.batch) - self.of_weights
         self._widths = _widths(weights)
-        """Classes of which each argument without a batch has one: the widths of residual
+        """Classes that together occur once in each argument without a batch: the widths of residual
         streams."""
 
     def stored(self) -> tuple[int, ...]:
-        """Return the classes of weights that are considered, in the order in which fully sharded
-        data parallelism cuts them: each weight along the width of the residual stream."""
+        """Return the considered classes of weights in the order in which FSDP shards them: first
+        the width of the residual stream."""
         inner = self.inner()
         return (*(n for n in self.of_most_weights() if n not in inner), *inner)
 
     def inner(self) -> tuple[int, ...]:
-        """Return the classes of weights, other than the width of the residual stream, that are
-        considered: hidden dims, heads, the vocabulary. Tensor parallelism cuts weights along
-        them."""
+        """Return the considered classes of weights other than the width of the residual stream:
+        hidden dims, heads, the vocabulary. Tensor parallelism shards weights along them."""
         return tuple(n for n in self.of_most_weights() if n not in self._widths)
 
     def of_most_weights(self) -> list[int]:
-        """Return the classes of weights that are considered, those that most bytes have first."""
+        """Return the considered classes of weights, by bytes, the largest first."""
         weights = [number for number in self.considered if number in self.of_weights]
         return sorted(weights, key=lambda number: -self.held.get(number, 0.0))
 
     def exchanges(self, classes: Sequence[int]) -> bool:
-        """Return whether an axis that shards ``classes`` has both the batch and experts."""
+        """Return whether an axis that shards ``classes`` shards both the batch and experts."""
         return self.batch in classes and not self.experts.isdisjoint(classes)
 
     def kind(self, layout: Layout) -> str:
@@ -111,7 +111,7 @@ class Meanings:
                     found[axis].add(number)
                     if role.what == "sent" and number in self.experts:
                         exchanged.add(axis)
-        # Along these axes tokens go to the experts, whatever else they shard.
+        # Along these axes tokens are exchanged with experts, whatever else they shard.
         experts = tuple(self.experts)
         return self._joined(
             experts if axis in exchanged else tuple(numbers) for axis, numbers in found.items()
@@ -134,9 +134,10 @@ class Meanings:
 
 
 def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role]) -> int:
-    """The class that most bytes of values have, halved if some value has it twice: of several that
-    about as many have, one of tokens or labels; of equals one that arguments have, and where it is
-    major. Arguments do not have it where their batch is cut into the turns of a loop.
+    """The class with the most bytes of values, where a class that occurs twice in a value counts
+    half. Among classes with about as many, one of integer arguments (tokens, labels) wins; among
+    equals, one that arguments have, and that is major there. Arguments do not have the batch if it
+    is split into the iterations of a loop.
     """
     twice = {
         number
@@ -168,9 +169,10 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
 
 
 def _widths(weights: Sequence[Role]) -> set[int]:
-    """Classes that all of ``weights`` of two dims or more have one of, each time the one that most
-    bytes of those have that have none yet, of equals the one that most roles have. Biases have the
-    class of what they are added to, hidden dims too, and say nothing."""
+    """Classes that together occur once in each of ``weights`` of rank two or more, found greedily:
+    each time the class with the most bytes of weights not covered yet; of equals the one with most
+    roles. Biases are left out: they have the class of the dim that they are added to, which may be
+    a hidden dim."""
     of_roles = [(set(role.classes) - {NO_CLASS}, role.bytes) for role in weights]
     left = [(numbers, num_bytes) for numbers, num_bytes in of_roles if len(numbers) > 1]
     having: dict[int, set[int]] = defaultdict(set)
@@ -187,7 +189,7 @@ def _widths(weights: Sequence[Role]) -> set[int]:
         number = was[2]
         now = (-held[number], -len(having[number]), number)
         if was != now:
-            # Some of the roles that had it have another one of those found.
+            # Some of the roles that had it also contain another one of those found.
             if having[number]:
                 heappush(ranked, now)
             continue
@@ -201,7 +203,7 @@ def _widths(weights: Sequence[Role]) -> set[int]:
 
 
 def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:
-    """The classes that are batch dims of products in which one operand has no batch."""
+    """The classes of batch dims of products in which one operand lacks the batch."""
     found: set[int] = set()
     for op in work:
         if op.name != "stablehlo.dot_general" or len(op.operands) != 2:
@@ -215,7 +217,7 @@ def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:
 
 
 def _spatial(work: Mapping[Work, int], batch: int) -> set[int]:
-    """The classes of the dims of images that convolutions slide over."""
+    """The classes of spatial dims of convolutions."""
     return {
         number
         for op in work
@@ -226,8 +228,8 @@ def _spatial(work: Mapping[Work, int], batch: int) -> set[int]:
 
 
 def large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
-    """Return whether each role is more than a small part of all, has a batch, or is the largest
-    that has some class."""
+    """Return for each role whether it is large: more than a small part of all bytes, or with a
+    batch, or the largest with some class."""
     total = bytes_of(roles)
     most: dict[int, int] = {}
     for role in roles:

@@ -1,11 +1,11 @@
-"""Programs with fewer of their repeated layers, from which the cost of all layers follows.
+"""Programs with fewer of their repeated layers, from which the cost of the whole is extrapolated.
 
-A program of equal layers, unrolled, is text that repeats: a run of ops forward, another backward,
-another in the optimizer. Of each run the blocks in the middle are cut out, and what used their
-values uses those of the block before. Costs grow linearly in the number of layers, so two such
-programs, one with a layer more than the other, give the cost of the whole; whether they do is
-checked against the whole program before they are used. Figures of plans never come from here: the
-best annotations are evaluated on the whole program at the end.
+In a program of equal unrolled layers the text repeats: runs of equal blocks of ops in the forward
+pass, the backward pass and the optimizer. The middle blocks of each run are cut out, and users of
+their values use those of the block before. Costs grow linearly in the number of layers, so two such
+programs, the second with one layer more, give the cost of the whole; this is checked against the
+whole program first. The figures of a plan are never extrapolated: the best annotations are
+evaluated on the whole program at the end.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from shardcore._core import Module
 from shardcore.errors import ShardcoreError
 
 LEAST_LAYERS = 8
-"""Programs of fewer layers are not worth it."""
+"""Programs with fewer layers are not cut."""
 _KEPT = 2
-"""The layers of the smaller program."""
+"""The number of layers of the smaller program."""
 _FIRST = 1
-"""How many of the layers that are kept are the first ones; the others are the last."""
+"""How many of the kept layers are first layers; the others are last layers."""
 _SHORTEST = 4
-"""Runs of blocks of fewer ops are no layers."""
+"""Blocks with fewer ops are not taken for layers."""
 _MOST_PERIODS = 40
-"""The lengths of blocks that are tried."""
+"""How many block lengths are tried."""
 
 _HEAD = re.compile(r"  func\.func public @")
 _STATEMENT = re.compile(r"    [^\s}^]")
-"""How a line with an op of the body of a function begins; others go on with one."""
+"""The start of a line with an op of a function body; other lines continue an op."""
 _NAME = re.compile(r"%[A-Za-z0-9_$.-]+")
 _LOCATION = re.compile(r"\s*loc\((?:[^()\"]|\"[^\"]*\"|\([^()]*\))*\)")
 _USE = re.compile(r"(%[A-Za-z0-9_$.-]+)(#\d+)?")
@@ -42,41 +42,41 @@ _USE = re.compile(r"(%[A-Za-z0-9_$.-]+)(#\d+)?")
 
 @dataclass(frozen=True)
 class Run:
-    """Equal blocks of ops, one after the other."""
+    """A run of equal consecutive blocks of ops."""
 
     start: int
-    """The first op of the first block."""
+    """The index of the first op of the first block."""
     period: int
-    """The ops of a block."""
+    """The number of ops of a block."""
     count: int
     """The number of blocks."""
 
     def block(self, number: int) -> range:
-        """Return the ops of a block."""
+        """Return the indices of the ops of a block."""
         first = self.start + number * self.period
         return range(first, first + self.period)
 
     @property
     def end(self) -> int:
-        """The op after the last block."""
+        """The index of the op after the last block."""
         return self.start + self.period * self.count
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """An op of the entry function as text."""
+    """An op of the entry function, as text."""
 
     text: str
     defined: tuple[str, ...]
-    """The names of its results, without numbers."""
+    """The names of its results, without result numbers."""
     used: tuple[str, ...]
 
 
 def shallow(module: Module) -> tuple[Module, Module, int] | None:
-    """Return two programs with fewer layers, and how many layers more the whole program has.
+    """Return two programs with fewer layers, and how many layers the whole has more than the first.
 
-    The second has one layer more than the first. ``None`` if the program has fewer than
-    :data:`LEAST_LAYERS` layers, or is not written in a form that can be cut.
+    The second program has one layer more than the first. ``None`` if there are fewer than
+    :data:`LEAST_LAYERS` layers, or the text does not have the form needed for cutting.
     """
     try:
         text = _Text(str(module))
@@ -104,7 +104,7 @@ def shallow(module: Module) -> tuple[Module, Module, int] | None:
 
 
 class _Unreadable(Exception):  # noqa: N818 - a program in another form is no error
-    """The program is not written one op after the other."""
+    """The program text does not have one op after the other."""
 
 
 def _canonical(text: str) -> str:
@@ -140,7 +140,7 @@ def _all_runs(ids: Sequence[int], least: int, shortest: int) -> Iterator[Run]:
     for period, _ in distances.most_common(_MOST_PERIODS):
         if period < shortest:
             continue
-        # Where an op is not the one a block later, runs end.
+        # A run ends where an op differs from the op one block later.
         ends = np.flatnonzero(listed[:-period] != listed[period:])
         bounds = [-1, *map(int, ends), len(ids) - period]
         for before, end in pairwise(bounds):
@@ -150,7 +150,7 @@ def _all_runs(ids: Sequence[int], least: int, shortest: int) -> Iterator[Run]:
 
 
 class _Text:
-    """A module's text, with the entry function in parts."""
+    """A module's text, with the entry function split into ops."""
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
@@ -166,11 +166,11 @@ class _Text:
         bounds = [*starts, end]
         joined = ["\n".join(lines[a:b]) for a, b in pairwise(bounds)]
         self.statements = [_statement(each) for each in joined]
-        """The ops; the last one returns."""
+        """The ops; the last one is the return."""
         self._head = _Head(lines[head])
 
     def without(self, runs: Sequence[Run], cut: int) -> str:
-        """Return the text with ``cut`` blocks of each run taken out."""
+        """Return the text with ``cut`` blocks of each run removed."""
         renamed: dict[str, str] = {}
         removed: set[int] = set()
         forward = min(runs, key=lambda run: run.start)
@@ -200,8 +200,8 @@ class _Text:
         return "\n".join([*self._before, head, *texts, *self._after])
 
     def _kept_first(self, run: Run, forward: Run, kept: int) -> int:
-        """How many of the blocks that are kept are the first ones: the layers of a run backward
-        are in the other order."""
+        """How many of the kept blocks are at the start of the run: in a backward run the layers
+        come in reverse order."""
         if run is forward:
             return _FIRST
         owner = {
@@ -236,7 +236,7 @@ def _statement(text: str) -> _Statement:
 
 
 class _Head:
-    """The line that begins a function."""
+    """The line that begins a function, with its arguments and results."""
 
     def __init__(self, line: str) -> None:
         start = line.find("(")
@@ -263,7 +263,7 @@ class _Head:
 
 
 def _called(result: str, name: str) -> str:
-    """The type and the attributes of a result, with ``name`` as its path if it has none."""
+    """A result's type and attributes, with ``name`` as its path if it has none."""
     if "jax.result_info" in result:
         return result
     info = f'jax.result_info = "{name}"'
@@ -281,7 +281,7 @@ class _Return:
         self.names, self._types = _split(found[1]), _split(found[2])
 
     def with_results(self, places: Sequence[int]) -> str:
-        """Return the line for some of the results."""
+        """Return the line with only the results at ``places``."""
         names = ", ".join(self.names[place] for place in places)
         types = ", ".join(self._types[place] for place in places)
         return f"    return {names} : {types}" if places else "    return"
@@ -291,8 +291,8 @@ _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|->|[()\[\]{}<>,]')
 
 
 def _marks(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """The places from ``start`` on of brackets, by how they change the depth, and of commas, by 0;
-    those in strings are left out."""
+    """The positions from ``start`` on of brackets, with their change of depth, and of commas, with
+    0; those in strings are left out."""
     for found in _MARK.finditer(text, start):
         mark = found[0]
         if len(mark) == 1 and mark != '"':
@@ -300,7 +300,7 @@ def _marks(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _closing(text: str, start: int) -> int:
-    """The place of the bracket that closes the one at ``start``."""
+    """The position of the bracket that closes the one at ``start``."""
     depth = 0
     for place, change in _marks(text, max(start, 0)):
         depth += change
@@ -310,7 +310,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of ``text`` between commas outside of brackets and strings."""
+    """The parts of ``text`` between commas that are outside of brackets and strings."""
     parts: list[str] = []
     last = depth = 0
     for place, change in _marks(text, 0):

@@ -1,8 +1,8 @@
 """Layouts: for each mesh axis the classes of dims that it shards, by precedence.
 
-A tensor is sharded along an axis in its first dim of the first of these classes that it has. So
+The axis shards a tensor in its first dim of the first of these classes that the tensor has. So
 ``data: (batch, width)`` shards activations by their batch, and parameters, which have no batch, by
-their width: fully sharded data parallelism. ``model: (hidden, heads)`` is tensor parallelism.
+their width: this is FSDP. ``model: (hidden, heads)`` is tensor parallelism.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from shardcore._core import Mesh
 
 Dims = tuple[tuple[str, ...], ...]
-"""The axes of each dim of a tensor, major to minor."""
+"""The axes of each dim of a tensor, from major to minor."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The classes that each axis of a mesh shards."""
+    """For each axis of a mesh, the classes that it shards."""
 
     mesh: Mesh
     axes: tuple[tuple[int, ...], ...]
-    """For each axis of the mesh the classes, by precedence."""
+    """For each mesh axis its classes, by precedence."""
 
     def of(self, classes: Sequence[int], sizes: Sequence[int], *, even: bool = False) -> Dims:
         """Return the axes of each dim of a tensor.
@@ -31,7 +31,7 @@ class Layout:
         Args:
             classes: the class of each dim.
             sizes: the size of each dim.
-            even: whether axes that do not divide their dim are left out, as on arguments.
+            even: whether to skip axes that do not divide their dim, as for arguments.
         """
         found: list[list[str]] = [[] for _ in sizes]
         shards = [1] * len(sizes)
@@ -72,7 +72,7 @@ def _entry(axes: tuple[str, ...]) -> str:
 
 
 def or_none(dims: Dims) -> Dims | None:
-    """Return ``dims``; ``None`` if they have no axes."""
+    """Return ``dims``, or ``None`` if they have no axes."""
     return dims if any(dims) else None
 
 
@@ -82,7 +82,7 @@ def without_axis(dims: Dims, axis: str) -> Dims | None:
 
 
 def with_axis(dims: Dims, shape: Sequence[int], mesh: Mesh, axis: str, dim: int) -> Dims | None:
-    """Return ``dims`` with ``axis`` on ``dim``; ``None`` if it does not divide."""
+    """Return ``dims`` with ``axis`` added to ``dim``; ``None`` if it does not divide the dim."""
     if axis in dims[dim]:
         return dims
     sizes = mesh.shape

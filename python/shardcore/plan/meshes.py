@@ -1,4 +1,4 @@
-"""The meshes that a plan may be over."""
+"""The meshes that a plan may use."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from shardcore.errors import (
 from shardcore.expected import expect
 
 AXES = ("x", "y", "z")
-"""The names of the axes of meshes that are made."""
+"""The axis names of generated meshes."""
 MOST_MESHES = 64
-"""The most meshes that are considered."""
+"""How many meshes are considered at most."""
 MOST_DEVICES = 1 << 24
-"""The most devices of which all meshes are considered."""
+"""The most devices for which all meshes are enumerated."""
 
 MeshLike = Mesh | Mapping[str, int]
 
@@ -35,15 +35,15 @@ def meshes(
     hardware: Hardware,
     links: Links,
 ) -> list[Mesh]:
-    """Return the meshes to consider: those given, else all of ``devices``, else the program's own.
+    """Return the meshes to consider: ``given``, else all of ``devices``, else the program's own.
 
-    Of more than :data:`MOST_MESHES` of ``devices``, those of fewer axes and closer sizes are taken.
+    If ``devices`` can form more than :data:`MOST_MESHES`, those with fewer axes and closer sizes
+    are taken.
 
     Raises:
-        PlanError: neither is known, both are given and differ, there are no devices, too many
-            meshes are given, or the program has manual computations over another mesh
-            (``no-mesh``).
-        CalculusError: no mesh lies on the topology (``invalid-topology``).
+        PlanError: neither is given, they disagree, there are no devices, too many meshes are given,
+            or the program has manual computations over another mesh (``no-mesh``).
+        CalculusError: no mesh fits the topology (``invalid-topology``).
     """
     if devices is not None:
         _check_count(devices)
@@ -77,10 +77,10 @@ def _is_manual(module: Module) -> bool:
 
 
 def _written_for(own: list[Mesh], wanted: list[Mesh], devices: int | None) -> list[Mesh]:
-    """The mesh of a program with manual computations, whose shapes and collectives fit no other.
+    """The mesh of a program with manual computations, whose shapes and collectives need this mesh.
 
     Raises:
-        PlanError: it is not among those that are wanted (``no-mesh``).
+        PlanError: the mesh is not among those wanted (``no-mesh``).
     """
     found = [mesh for mesh in own if mesh in wanted or mesh.num_devices == devices]
     if not found:
@@ -90,11 +90,11 @@ def _written_for(own: list[Mesh], wanted: list[Mesh], devices: int | None) -> li
 
 
 def _check_count(devices: int) -> None:
-    """Check that a plan can be for so many devices.
+    """Check that a plan for ``devices`` devices is possible.
 
     Raises:
-        PlanError: it cannot (``no-mesh``).
-        TypeError: it is no number.
+        PlanError: it is not (``no-mesh``).
+        TypeError: ``devices`` is no number.
     """
     expect(devices, int)
     if isinstance(devices, bool) or devices < 1:
@@ -115,7 +115,7 @@ def _mesh(given: MeshLike) -> Mesh:
 
 
 def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
-    """The ways to write ``count`` as a product of at most ``axes`` sizes of two or more."""
+    """The ways to write ``count`` as a product of at most ``axes`` factors of at least two."""
     yield (count,)
     if axes > 1:
         small = [size for size in range(2, math.isqrt(count) + 1) if count % size == 0]
@@ -126,15 +126,15 @@ def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
 
 
 def _rank(sizes: tuple[int, ...]) -> tuple[int, float]:
-    """Fewer axes first, then those of sizes that are closer."""
+    """A sort key: fewer axes first, then closer sizes."""
     return len(sizes), max(sizes) / min(sizes)
 
 
 def _on_topology(found: list[Mesh], links: Links) -> list[Mesh]:
-    """Those of the meshes that lie on the topology.
+    """The meshes that fit the topology.
 
     Raises:
-        ShardcoreError: none does; that of the first.
+        ShardcoreError: none fits; the error is that of the first mesh.
     """
     kept: list[Mesh] = []
     problem: ShardcoreError | None = None

@@ -1,8 +1,8 @@
-"""Estimates what a layout costs, without propagation: to rank layouts, never to report figures.
+"""Estimates the cost of a layout without propagation: to rank layouts, never to report figures.
 
-Each distinct op is computed along one factor for each mesh axis, the first that the layout names;
-what an operand has elsewhere is gathered or exchanged, and what a reduced factor leaves is summed.
-Times are those of :mod:`shardcore.costs`, from the figures of the same chip.
+For each mesh axis, each distinct op is sharded along one factor, the first that the layout names.
+An operand with the axis elsewhere is gathered or exchanged, and a sharded reduction factor needs an
+all-reduce. Times are computed as in :mod:`shardcore.costs`, for the same chip.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from shardcore.plan.layouts import Dims, Layout
 from shardcore.plan.roles import Role
 
 _READS_AGAIN = 0.5
-"""The part of the bytes of an elementwise op that is moved when such ops are fused."""
+"""The part of an elementwise op's bytes that is moved after fusion."""
 _SMALL = 1000
-"""Ops of less than this part of the work are left out."""
+"""Ops with less than one part in this number of the work are left out."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a layout is estimated to cost on one device."""
+    """The estimated cost of a layout on one device."""
 
     seconds: float
-    """Of all ops and all collectives."""
+    """Seconds of all ops and all collectives."""
     bytes: float
-    """At the peak."""
+    """Bytes at the peak."""
 
 
 class Model:
-    """The ops of a program on a chip."""
+    """The ops of a program, with their costs on a chip."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Model:
         links: Links,
         peak_bytes: int,
     ) -> None:
-        """Prepare estimates for a program that takes ``peak_bytes`` on one device."""
+        """Prepare estimates for a program whose peak on one device is ``peak_bytes``."""
         self._roles = roles
         self._rate = chip.flops_per_second("bf16")
         self._memory_rate = chip.hbm_bytes_per_second
@@ -63,11 +63,11 @@ class Model:
         """The part of the bytes of all results that is live at the peak."""
 
     def estimate(self, layout: Layout) -> Estimate:
-        """Return what ``layout`` is estimated to cost."""
+        """Return the estimated cost of ``layout``."""
         seconds = live = 0.0
         sizes = layout.mesh.shape
         for classes, ops in self._groups.items():
-            # Only the classes that the ops have make a difference to them.
+            # Only the classes of the ops affect their cost.
             axes = _only(layout, classes)
             key = (classes, layout.mesh, axes)
             found = self._known_groups.get(key)
@@ -80,7 +80,7 @@ class Model:
         return Estimate(seconds, held + live * self._live)
 
     def _shards_of(self, role: Role, layout: Layout) -> int:
-        """In how many parts the arguments of ``role`` are stored."""
+        """The number of shards of the arguments of ``role``."""
         key = (role.classes, role.shape, layout.mesh, _only(layout, role.classes))
         found = self._known_shards.get(key)
         if found is None:
@@ -129,7 +129,7 @@ class Model:
         return seconds + max(work.flops / parts / self._rate, moved / self._memory_rate), kept
 
     def _factors(self, work: Work, layout: Layout) -> dict[str, int]:
-        """The factor that the op is computed along for each axis."""
+        """For each axis the factor along which it shards the op."""
         chosen: dict[str, int] = {}
         shards = [1] * len(work.sizes)
         for axis, wanted in zip(layout.mesh.axes, layout.axes, strict=True):
@@ -158,7 +158,7 @@ class Model:
         layout: Layout,
         sizes: Mapping[str, int],
     ) -> float:
-        """The seconds until an operand is sharded as the op needs it."""
+        """The seconds to reshard an operand to what the op needs."""
         seconds = 0.0
         for dim, axes in enumerate(self._dims(tensor, layout)):
             for axis in axes:
@@ -180,7 +180,7 @@ class Model:
         chosen: Mapping[str, int],
         layout: Layout,
     ) -> float:
-        """The seconds until a result is summed over the axes that shard reduced factors."""
+        """The seconds to all-reduce a result over the axes of sharded reduction factors."""
         seconds = 0.0
         dims = self._dims(tensor, layout)
         for axis, factor in chosen.items():
@@ -201,7 +201,7 @@ class Model:
 
 
 def _heavy(work: Mapping[Work, int]) -> dict[Work, int]:
-    """The ops that are more than a small part of the FLOPs or of the bytes of all."""
+    """The ops with more than a small part of all FLOPs or bytes."""
     flops = sum(op.flops * count for op, count in work.items())
     moved = sum(_moved(op) * count for op, count in work.items())
     return {
@@ -222,13 +222,13 @@ def _classes(work: Work) -> Iterator[int]:
 
 
 def _cut(tensor: Tensor, shards: Sequence[int]) -> int:
-    """How many blocks a tensor is computed in whose factors are in ``shards`` parts."""
+    """The number of shards of a tensor if its factors have ``shards`` parts."""
     return math.prod(shards[factor] for factor in tensor.factors if factor >= 0)
 
 
 def _only(layout: Layout, classes: Container[int]) -> tuple[tuple[int, ...], ...]:
-    """The classes of each axis of ``layout``, of those in ``classes``: only these matter to what
-    has no others."""
+    """The classes of each axis of ``layout`` that are in ``classes``; the others have no effect on
+    tensors with only these classes."""
     return tuple(tuple(c for c in wanted if c in classes) for wanted in layout.axes)
 
 

@@ -1,9 +1,9 @@
-"""Rules for names: regular expressions of paths, and the spec of the arguments that they match.
+"""Rules by name: regular expressions over paths, with the spec of the arguments that they match.
 
-A rule matches the whole path of an argument, ``params/layers/3/w_in``, as ``re.fullmatch`` does,
-and the first that matches says the spec. Paths that differ in numbers only have one form. Most of a
-form have one spec; the others, if there are any, are listed by their numbers, and come first. The
-last rule, ``.*``, is for all that the others leave.
+A rule has to match the whole path of an argument, ``params/layers/3/w_in``, as in ``re.fullmatch``;
+the first rule that matches decides. Paths that differ in numbers only have one form. The most
+common spec of a form gets a general rule; exceptions are listed by their numbers, and come first.
+The last rule, ``.*``, covers all remaining paths.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _Spec = TypeVar("_Spec", bound=Hashable)
 EVERY = ".*"
 """The rule that matches every path."""
 _MOST_STEPS = 6
-"""The steps at either end of a path that a rule may name."""
+"""How many first and last steps of a path a rule may name."""
 
 
 def name_rules(specs: Mapping[str, _Spec], rest: _Spec) -> dict[str, _Spec]:
-    """Return rules that give every path its spec, few of them; exceptions first, then the shortest.
+    """Return a few rules that give every path its spec; exceptions first, then the shortest rules.
 
     Args:
         specs: the spec of each path.
-        rest: the spec that ``.*`` stands for, if some path has it.
+        rest: the spec that ``.*`` gives, if some path has it.
 
     >>> paths = ["layers/0/w_in", "layers/1/w_in", "layers/0/w_out", "layers/1/w_out", "step"]
     >>> name_rules(dict(zip(paths, ["column", "column", "row", "row", "none"])), "none")
@@ -58,8 +58,8 @@ def _by_length(rules: Mapping[str, _Spec]) -> dict[str, _Spec]:
 
 
 def _listing(paths: Sequence[str]) -> str:
-    """A regular expression of ``paths``, which have one form: by the numbers that differ, if these
-    are at one place, otherwise path by path."""
+    """A regular expression for ``paths``, which have one form: a choice of numbers if they differ
+    in one place, otherwise a choice of paths."""
     parts = [re.split(r"(\d+)", path) for path in paths]
     columns = list(zip(*parts, strict=True))
     differing = [place for place, column in enumerate(columns) if len(set(column)) > 1]
@@ -73,8 +73,8 @@ def _listing(paths: Sequence[str]) -> str:
 
 
 def _covering(own: list[str], others: list[str]) -> Iterator[str]:
-    """Regular expressions that match all of ``own`` and none of ``others``: each time the one that
-    matches most of those that are left, of several the shortest."""
+    """Regular expressions that match all of ``own`` and none of ``others``, found greedily: each
+    time the one that matches most of the remaining paths, and of several the shortest."""
     matched: dict[str, frozenset[str]] = {}
     for rule in dict.fromkeys(rule for form in own for rule in _rules(form)):
         expression = re.compile(rule)
@@ -88,8 +88,8 @@ def _covering(own: list[str], others: list[str]) -> Iterator[str]:
 
 
 def _rules(form: str) -> Iterator[str]:
-    """Regular expressions that match paths of ``form``: by their last steps, their first steps,
-    both, and all."""
+    """Regular expressions that match paths of ``form``: by last steps, by first steps, by both, and
+    by the whole path."""
     steps = [re.sub(r"\d+", lambda _: r"\d+", re.escape(step)) for step in form.split("/")]
     count = len(steps)
     for last in range(1, min(count, _MOST_STEPS)):

@@ -1,4 +1,4 @@
-"""What a plan is for: devices, a chip, a limit, and how costs are counted."""
+"""What a plan is made for: devices, a chip, a memory limit, and options of costs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from shardcore.costs.links import Links
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a plan is for."""
+    """The devices, chip, limit and options of a plan."""
 
     meshes: tuple[Mesh, ...]
     chip: Hardware
     limit: float
-    """Bytes that a device has."""
+    """Bytes of memory of a device."""
     minimize: str
     seconds: float
     executor: Executor | None
     options: Mapping[str, Any]
-    """Those of :func:`shardcore.cost`."""
+    """Options of :func:`shardcore.cost`."""
     progress: Callable[[str, float], object] | None
 
     @property
     def counting(self) -> dict[str, Any]:
-        """Those by which plans are compared: with arguments and results as Shardy completes them,
-        since what XLA would shard otherwise is annotated at the end."""
+        """The options for comparing plans: arguments and results are sharded as propagation says,
+        because ports that XLA would shard differently get annotations at the end."""
         return {**self.options, "keep_ports": True}
 
     def links(self) -> Links:

@@ -1,4 +1,4 @@
-"""A plan as a change of the user's files, shown as a unified diff; no file is written."""
+"""Writes a plan as a unified diff of the user's files; no file is changed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def patch(plan: Plan, file: str | None = None) -> str:
-    """Return the change that applies ``plan``: constraints where their values are made, and at the
-    end of ``file`` the mesh, the rules and the shardings of arguments by them.
+    """Return the diff that applies ``plan``: constraints where the values are computed, and at the
+    end of ``file`` the mesh, the rules and the shardings made by the rules.
 
     Raises:
         OSError: a file cannot be read.
@@ -42,7 +42,8 @@ def patch(plan: Plan, file: str | None = None) -> str:
 
 
 def _constrained(text: str, constraints: Iterable[Constraint]) -> str:
-    """``text`` with ``constraints``, from the last to the first, so that places stay."""
+    """``text`` with ``constraints`` inserted from the last to the first, so that positions stay
+    valid."""
     lines = text.splitlines(keepends=True)
     placed = [(each.site, each) for each in constraints if each.site is not None]
     for site, each in sorted(placed, key=lambda pair: pair[0].start, reverse=True):
@@ -57,7 +58,7 @@ def _constrained(text: str, constraints: Iterable[Constraint]) -> str:
 
 
 def _with_imports(text: str) -> str:
-    """``text`` with the imports that the code of a plan needs and ``text`` does not have."""
+    """``text`` with the imports added that the plan's code needs and ``text`` lacks."""
     tree = ast.parse(text)
     known = {
         alias.asname or alias.name
@@ -73,7 +74,7 @@ def _with_imports(text: str) -> str:
 
 
 def _first(tree: ast.Module) -> int:
-    """The lines before which imports may not be: docstring and ``__future__``."""
+    """The number of lines that imports have to follow: the docstring and ``__future__`` imports."""
     last = 0
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

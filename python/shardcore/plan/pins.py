@@ -1,9 +1,9 @@
-"""Values inside the program that are worth a constraint: where activations begin.
+"""Values inside the program that are worth a constraint: the first activations.
 
-Where the batch shards activations and parameters are stored along the same axis, propagation may
-give an axis to the parameters' dim of an activation before the batch reaches it. A constraint on
-the first value of a kind of activation decides for the batch, as users do who pin the output of an
-embedding.
+If an axis shards both the batch of activations and the stored parameters, propagation may give it
+to a parameter dim of an activation before the batch reaches that activation. A constraint on the
+first value of each kind of activation settles it for the batch, as users do who constrain the
+output of an embedding.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from shardcore.plan.classes import NO_CLASS
 from shardcore.plan.roles import Role
 
 MOST_PINS = 3
-"""The values that are considered."""
+"""How many values are considered."""
 _LOOP = "stablehlo.while"
-"""The op whose other values at its place, as the buffers that a scan writes residuals into, have
-no name in the user's program."""
+"""The op some of whose results have no name in the user's program, such as the buffers of residuals
+of a scan."""
 
 
 def pins(
@@ -31,11 +31,11 @@ def pins(
 
     Args:
         module: the program without annotations.
-        values: the first value of each kind in the program as XLA propagates it, its classes, and
-            the bytes of all values of the kind.
-        batch: the class that an activation has.
-        is_inside: whether values of all functions are considered, as no argument has the batch;
-            otherwise those of the entry function are.
+        values: for each kind, the first value in the program propagated as XLA does, its classes,
+            and the bytes of all values of the kind.
+        batch: the class of the batch, which an activation has.
+        is_inside: whether values of all functions are considered, because no argument has the
+            batch; otherwise only those of the entry function.
     """
     known: dict[tuple[object, ...], Value] = {}
     own = list(module.values())
@@ -59,5 +59,5 @@ def pins(
 
 
 def _key(value: Value) -> tuple[object, ...]:
-    """What a value has in common with its counterpart after calls are inlined."""
+    """A key by which a value is found again after calls are inlined."""
     return value.op, value.location, value.shape, value.dtype

@@ -35,15 +35,15 @@ from shardcore.session import Evaluation, Session
 from shardcore.units import format_bytes, format_seconds
 
 _RANKING_SHARE = 0.4
-"""The part of the time after which no more meshes are ranked by the model."""
+"""The part of the time after which the model ranks no more meshes."""
 _FINALISTS = 3
-"""The best that are evaluated on the whole program after a search on fewer layers."""
+"""How many of the best are evaluated on the whole program after a search on fewer layers."""
 _LEAN_OPS = 300_000
-"""The ops of all programs that a search for the least memory evaluates, where nothing fits."""
+"""How many ops a search for the least memory evaluates in all, if nothing fits."""
 _LEAN_TRIALS = (40, 300)
-"""The fewest and the most programs that it evaluates."""
+"""The least and the largest number of programs that it evaluates."""
 _LEANER = 0.9
-"""The part of what it finds that no longer search is taken to get below."""
+"""Even a longer search is assumed to find nothing below this part of its result."""
 _FEWEST_SHARE = 0.9
 """The part of the time after which no more annotations are removed."""
 _SEARCH_SHARE = 0.75
@@ -73,7 +73,7 @@ class Planner:
         self._bound = self._least()
 
     def _scored(self) -> tuple[Whole, Fewer | None]:
-        """What evaluates on the whole program, and on fewer layers where that does."""
+        """The scorer of the whole program, and that of fewer layers if it is applicable."""
         wanted, program = self._wanted, self._program
         where = wanted.chip, wanted.executor, wanted.counting
         whole = Whole(self._sessions, *where)
@@ -84,7 +84,7 @@ class Planner:
     def _started(
         self, limit: float, minimize: str, report: Callable[[Trial | None, float], object]
     ) -> tuple[Trials, Trials]:
-        """Evaluations on the whole program, and those that a search makes: the same, or on fewer
+        """The evaluations on the whole program, and those of the search: the same, or on fewer
         layers."""
 
         def of(scorer: Whole | Fewer, whole: Trials | None = None) -> Trials:
@@ -105,10 +105,10 @@ class Planner:
         return whole, whole if fewer is None else of(fewer, whole)
 
     def plan(self) -> Plan:
-        """Search, and return the best.
+        """Search, and return the best plan.
 
         Raises:
-            PlanError: nothing that was found fits (``does-not-fit``).
+            PlanError: nothing fits (``does-not-fit``).
         """
         stopped = self._search()
         time = 0.0 if stopped == "interrupted" else self._wanted.seconds * _FEWEST_SHARE
@@ -142,7 +142,7 @@ class Planner:
         )
 
     def _confirmed(self, stopped: str) -> Trial:
-        """The best of what was found, evaluated on the whole program, with fewest annotations.
+        """The best trial, evaluated on the whole program, with the fewest annotations.
 
         Raises:
             PlanError: it does not fit (``does-not-fit``).
@@ -172,7 +172,7 @@ class Planner:
         return settled(self._whole, found, self._roles)
 
     def _first(self) -> Trial:
-        """The best of those that were evaluated on the whole program; one is if none was."""
+        """The best trial on the whole program; if there is none yet, one is evaluated."""
         if self._whole.best is None:
             assert self._trials.best is not None
             self._whole.run(self._trials.best.mesh, [self._trials.best.shardings])
@@ -180,7 +180,7 @@ class Planner:
         return self._whole.best
 
     def _finalists(self, best: Trial) -> Iterator[Trial]:
-        """What is evaluated on the whole program: the best, the leanest, and one of each kind."""
+        """The trials for the whole program: the best, the leanest, and one of each kind."""
         ranked = sorted(self._trials.all, key=lambda trial: trial.rank)
         yield best
         yield from ranked[:_FINALISTS]
@@ -203,8 +203,8 @@ class Planner:
         return found
 
     def _stated(self, best: Trial, specs: Mapping[str, str]) -> tuple[Session, Stated]:
-        """What is said of the program, as completely as it costs no more, and the session with the
-        plan: with all of it where XLA would shard something otherwise that ``specs`` leave."""
+        """The most complete statement of the plan that costs no more, and the session with it; with
+        everything stated if XLA would shard ports that ``specs`` leave open differently."""
         values = [role for role in self._roles if role.is_value and role.name in specs]
         session = self._program.session(best.mesh)
         session.set(specs)
@@ -226,7 +226,7 @@ class Planner:
         return session, said
 
     def _search(self) -> str:
-        """Search, and return why it ended."""
+        """Search, and return why the search ended."""
         wanted = self._wanted
         try:
             limit = 0.0 if wanted.minimize == "memory" else wanted.limit
@@ -249,7 +249,7 @@ class Planner:
         return "done"
 
     def _ranked(self, limit: float) -> list[Candidate]:
-        """Layouts, the best by the model within ``limit`` first."""
+        """Layouts ranked by the model, those within ``limit`` first."""
         return candidates(
             self._wanted.meshes,
             self._model,
@@ -259,23 +259,23 @@ class Planner:
         )
 
     def _check_arguments(self) -> None:
-        """Check that there is something to shard.
+        """Check that there is an argument or value to shard.
 
         Raises:
-            PlanError: there is not.
+            PlanError: there is none.
         """
         if not any(port.shape for port in self._ports if port.index not in self._program.kept):
             message = "no argument of the program has dims that could be sharded"
             raise PlanError(Diagnostic("nothing-to-plan", message, "plan a function of arrays"))
 
     def _unannotated(self) -> Cost:
-        """The cost of the program without annotations, also those that are kept."""
+        """The cost of the program without any annotations."""
         first = self._sessions[self._wanted.meshes[0]]
         bare = first._copy(dict.fromkeys(first.annotations))
         return bare.cost(self._wanted.chip, **self._wanted.counting)
 
     def _read(self) -> tuple[list[Role], Meanings, Model]:
-        """The roles of the arguments, what their dims mean, and the model of the program."""
+        """The roles of the arguments, the meanings of the classes, and the model of the program."""
         first = self._sessions[self._wanted.meshes[0]]
         trips = [loop.trips or 1 for loop in self._alone.loops]
         program = self._program
@@ -300,7 +300,7 @@ class Planner:
         return found, meanings, model
 
     def _least(self) -> float:
-        """A figure that no plan is below."""
+        """A lower bound of the minimized figure."""
         if self._wanted.minimize == "memory":
             return bounds.least_bytes(self._ports, self._wanted.meshes)
         if self._wanted.minimize == "slowest-link":
@@ -313,7 +313,7 @@ class Planner:
         )
 
     def _given(self) -> Trial | None:
-        """What the annotations that the program came with lead to; ``None`` if it has none."""
+        """The evaluation of the program's own annotations; ``None`` if it has none."""
         given, mesh = self._program.given, self._program.mesh
         if not given.annotations or mesh is None:
             return None
@@ -321,8 +321,8 @@ class Planner:
         return self._trials.trial(mesh, (None,) * len(self._roles), row)
 
     def _given_by_role(self) -> tuple[Mesh, Shardings] | None:
-        """The annotations that the program came with, as far as the members of a role have the
-        same; ``None`` if they are over another mesh."""
+        """The program's own annotations, for roles whose members all agree; ``None`` if they are
+        over another mesh."""
         mesh, annotations = self._program.mesh, self._program.given.annotations
         if not annotations or mesh is None or mesh not in self._wanted.meshes:
             return None
@@ -334,7 +334,7 @@ class Planner:
         return mesh, tuple(map(of, self._roles))
 
     def _report(self, best: Trial | None, fraction: float) -> None:
-        """Tell the progress: the best so far, and the bound."""
+        """Report the progress: the best plan so far, and the bound."""
         if self._wanted.progress is None or best is None:
             return
         shown = format_seconds if self._wanted.minimize == "time" else format_bytes
@@ -345,14 +345,14 @@ class Planner:
         self._wanted.progress(f"{what}, tried {len(self._trials.all)}", fraction)
 
     def _doubt(self, likely: float = math.inf) -> None:
-        """Check that it is not in vain to search for a plan that fits.
+        """Check that a search for a plan that fits is not hopeless.
 
         Args:
-            likely: bytes that it is not likely that a plan is below.
+            likely: bytes that a plan is unlikely to go below.
 
         Raises:
-            PlanError: a short search for the least memory finds far more than the limit, or more if
-                that is below ``likely`` bytes (``does-not-fit``).
+            PlanError: a short search for the least memory finds far more than the limit, or finds
+                more than it and the limit is below ``likely`` (``does-not-fit``).
         """
         least = self._leanest()
         peak = least.row.peak_bytes
@@ -360,8 +360,8 @@ class Planner:
             raise self._too_large(least, "done")
 
     def _leanest(self) -> Trial:
-        """What takes least memory, by a short search that is the same for every limit, so that
-        planning within as much finds it again."""
+        """The trial with least memory, by a short search that does not depend on the limit, so that
+        planning with that much memory finds it again."""
         if self._lean is None:
             _, trials = self._started(math.inf, "memory", lambda best, fraction: None)
             fewest, most = _LEAN_TRIALS
@@ -376,8 +376,8 @@ class Planner:
         return self._lean
 
     def _too_large(self, found: Trial, stopped: str) -> PlanError:
-        """The error that nothing fits: ``found`` takes least of all, or what a search for the least
-        memory found, which planning within as much finds again."""
+        """The error that nothing fits. ``found`` has the least memory so far; a search for the
+        least memory may find less, which planning with that much memory finds again."""
         least, wanted = self._leanest(), self._wanted
         if stopped != "done" and (found.row.peak_bytes or math.inf) < (
             least.row.peak_bytes or math.inf

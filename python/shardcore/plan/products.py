@@ -1,10 +1,10 @@
-"""The products of a program, and which of them take what others make: what :mod:`~.relaxation`
-counts communication between.
+"""The products of a program, and the data dependencies between them, for :mod:`~.relaxation`.
 
-The dims of a product are in four groups: those of both operands and the result (``BATCH``), of the
-left operand and the result (``ROWS``), of the right one and the result (``COLUMNS``), and those
-that are summed (``SUMMED``). An operand is *linked* to the product or the argument that it is made
-of by elementwise ops, transposes and reshapes alone: each element of it needs an element of that.
+The dims of a product form four groups: those of both operands and the result (``BATCH``), of the
+left operand and the result (``ROWS``), of the right operand and the result (``COLUMNS``), and the
+contracting dims (``SUMMED``). An operand is *linked* to a product or an argument if it is computed
+from it by elementwise ops, transposes and reshapes alone: then each of its elements needs an
+element of that.
 """
 
 from __future__ import annotations
@@ -34,49 +34,49 @@ _PASSING = {f"stablehlo.{name}" for name in _ARITHMETIC.split()} | {
     _TRANSPOSE,
     _RESHAPE,
 }
-"""Ops whose results need, for each element, one element of each operand of their size."""
+"""Ops whose results need, for each element, one element of each operand of equal size."""
 _MOST_STEPS = 64
-"""The values that are looked at behind an operand."""
+"""How many values are followed back from an operand."""
 
 
 @dataclass
 class Product:
-    """A product."""
+    """A product: a matrix product or a convolution."""
 
     sizes: tuple[int, ...]
     """The number of elements of each group."""
     dims: tuple[tuple[int, ...], ...]
     """The group of each dim of both operands and of the result."""
     shapes: tuple[tuple[int, ...], ...]
-    """Their shapes."""
+    """The shapes of both operands and of the result."""
     result_bytes: int
     runs: int
-    """How often a step runs it."""
+    """How often it runs in a step."""
 
     @property
     def flops(self) -> float:
-        """Of one run on one device."""
+        """FLOPs of one run on one device."""
         return 2.0 * math.prod(self.sizes)
 
 
 @dataclass
 class Link:
-    """What an operand of a product is made of."""
+    """A link from an operand of a product to the product or argument that it is computed from."""
 
     source: int
-    """The number of a product, or of an argument."""
+    """The number of the source: a product, or an argument."""
     is_argument: bool
     target: int
     """The number of the product."""
     operand: int
-    """Which operand of it."""
+    """The number of the operand."""
     values: list[Value]
-    """What lies between, and both ends."""
+    """The values on the way, including both ends."""
     order: tuple[int, ...] | None
-    """For each dim of the operand that of the source; ``None`` if it was reshaped."""
+    """For each dim of the operand the dim of the source; ``None`` after a reshape."""
     share: float = 1.0
-    """The part of what is sent for these values that is counted for this link: no value is counted
-    more than once."""
+    """The share of the sent bytes of these values that counts for this link, so that no value
+    counts more than once."""
 
     @property
     def bytes(self) -> int:
@@ -96,8 +96,8 @@ def products(module: Module, trips: Sequence[int]) -> Products:
     """Return the products of ``module``.
 
     Args:
-        module: the program as XLA propagates it: calls are inlined.
-        trips: the iterations of each loop, in program order.
+        module: the program propagated as XLA does, with calls inlined.
+        trips: the trip count of each loop, in program order.
     """
     found = Products()
     made: dict[Value, tuple[Op, int]] = {}
@@ -135,7 +135,7 @@ def products(module: Module, trips: Sequence[int]) -> Products:
 
 
 def _ops(parent: Op, runs: int, trips: Iterator[int]) -> Iterator[tuple[Op, int]]:
-    """The ops inside of ``parent`` that run, and how often; those of branches may not run."""
+    """The ops inside ``parent`` that certainly run, and how often; branches are left out."""
 
     def runs_inside(op: Op, runs: int) -> int | None:
         if op.name == "stablehlo.while":
@@ -146,7 +146,7 @@ def _ops(parent: Op, runs: int, trips: Iterator[int]) -> Iterator[tuple[Op, int]
 
 
 def _product(module: Module, op: Op, runs: int) -> Product | None:
-    """``op`` as a product; ``None`` if it is none."""
+    """``op`` as a product; ``None`` if it is no product."""
     if op.name != "stablehlo.dot_general" or len(op.operands) != 2:
         return None
     try:
@@ -190,7 +190,8 @@ def _link(
     target: int,
     operand: int,
 ) -> Link | None:
-    """What ``value``, an operand, is made of: the nearest product or argument behind it."""
+    """The link of the operand ``value``: to the nearest product or argument that it is computed
+    from."""
     rank = len(value.shape or ())
     queue: deque[tuple[Value, list[Value], tuple[int, ...] | None]] = deque()
     queue.append((value, [value], tuple(range(rank))))
@@ -214,12 +215,12 @@ def _link(
 
 
 def _size(value: Value) -> int:
-    """The number of elements; 0 if it is not known."""
+    """The number of elements; 0 if it is unknown."""
     return math.prod(size or 0 for size in value.shape or (0,)) if value.shape != () else 1
 
 
 def _behind(op: Op, operand: Value, order: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """``order``, of the dims of a result of ``op``, as that of the dims of ``operand``."""
+    """``order``, which maps dims of a result of ``op``, mapped to the dims of ``operand``."""
     if order is None or op.name == _RESHAPE:
         return None
     if op.name == _TRANSPOSE:

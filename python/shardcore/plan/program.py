@@ -1,4 +1,4 @@
-"""The program that is planned: without its annotations, but for those that are kept."""
+"""The program to plan, without its annotations except those kept."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ class Program:
     """A program to plan."""
 
     given: Session
-    """With the annotations that it came with."""
+    """The program with its own annotations."""
     module: Module
-    """With those that are kept only."""
+    """The program with only the kept annotations."""
     kept: frozenset[int]
-    """The arguments that are not to be annotated."""
+    """The numbers of the arguments that may not be annotated."""
     kept_results: frozenset[int]
-    """The results that are not to be annotated."""
+    """The numbers of the results that may not be annotated."""
     wrap: Callable[[Result, Mesh], Any] | None
-    """What a result over a mesh is made into."""
+    """A function that converts a result over a mesh to what the user gets."""
     source: Any
-    """What the user gave."""
+    """The program that the user gave."""
     keeps_values: bool
     """Whether constraints of values are kept."""
 
     @property
     def mesh(self) -> Mesh | None:
-        """The one mesh of several devices that the program came with, if there is one."""
+        """The program's only mesh with several devices, if there is exactly one."""
         own = [mesh for mesh in self.given.module.meshes.values() if mesh.num_devices > 1]
         return own[0] if len(own) == 1 else None
 
     def session(self, mesh: Mesh, module: Module | None = None) -> Session:
-        """Return a session without the annotations that are not kept, over ``mesh``.
+        """Return a session over ``mesh`` with only the kept annotations.
 
-        ``module`` is another program in its place.
+        ``module`` is used in place of the program if it is given.
 
         Raises:
-            VerificationError: an annotation that is kept names axes that ``mesh`` does not have.
+            VerificationError: a kept annotation names axes that ``mesh`` lacks.
         """
         replaced = None if list(self.module.meshes.values()) == [mesh] else mesh
         wrap = self.wrap if module is None else None
@@ -55,10 +55,10 @@ class Program:
 
 
 class Sessions:
-    """Sessions for one program over several meshes, each made when it is first asked for."""
+    """Sessions for one program over several meshes, each created when it is first used."""
 
     def __init__(self, program: Program, module: Module | None = None) -> None:
-        """Take ``program``, or ``module`` in its place."""
+        """Use ``program``, or ``module`` in its place."""
         self._program, self._module = program, module
         self._made: dict[Mesh, Session] = {}
 
@@ -78,10 +78,10 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
 
     Args:
         given: the program.
-        keep: targets or patterns whose annotations stay, and that get none where they have none.
+        keep: targets or patterns; their annotations stay, and those without an annotation get none.
 
     Raises:
-        LocationError: nothing is called like one of ``keep``.
+        LocationError: an entry of ``keep`` denotes nothing.
         TypeError: ``given`` is no program.
     """
     wrap: Callable[[Result, Mesh], Any] | None = None

@@ -1,4 +1,4 @@
-"""What is said where nothing fits: the least memory that would do, and what takes it."""
+"""The error when nothing fits: the least memory that would suffice, and its largest values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.units import format_bytes, format_bytes_apart, format_bytes_up
 
 _SHOWN = 3
-"""The values that an error about memory lists."""
+"""How many values the error lists."""
 
 
 def refusal(
@@ -23,11 +23,11 @@ def refusal(
     """Return the error that nothing fits into ``limit`` bytes.
 
     Args:
-        cost: that of the plan which takes least memory.
-        limit: the bytes that a device has.
-        arguments: bytes that the arguments alone take in every plan.
+        cost: the cost of the plan with the least memory.
+        limit: bytes of memory of a device.
+        arguments: bytes of the arguments alone, in every plan.
         ports: the arguments.
-        more: what to give more of.
+        more: what the hint suggests to increase.
     """
     least = format_bytes_up(cost.peak_bytes)
     if arguments > limit:
@@ -51,7 +51,7 @@ def refusal(
 
 
 def _listed(value: LiveValue, label: str | None) -> str:
-    """A value with its bytes, and what makes it where."""
+    """A value with its bytes, and the op and location that compute it."""
     found = f"{label or value.name} {format_bytes(value.bytes)}"
     if value.op is None:
         return found

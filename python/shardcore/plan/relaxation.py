@@ -1,17 +1,18 @@
-"""What every plan computes more than its share of the products, or sends.
+"""A lower bound of what every plan sends, or computes redundantly, for its products.
 
-A plan computes each product in parts: its batch, rows, columns and summed dims (see
-:mod:`~.products`) over so many devices each, and stores each argument in parts. Of these degrees
-alone, whichever axes they are along, follows what a device has to receive at least.
+A plan splits each product into parts along its batch, rows, columns and summed dims (see
+:mod:`~.products`), and stores each argument in parts. These degrees alone, whichever mesh axes they
+use, bound the bytes that a device receives:
 
-- A product summed in r parts receives ``(r - 1) / r`` of its block of the result.
-- An operand of which a device takes a block of c parts and has made, or stores, one of p parts: the
-  block but for what both have in common, at most ``1 / max(c, p)`` of each dim.
+- A product that is summed in r parts receives ``(r - 1) / r`` of its block of the result.
+- If a device needs a block of one of c parts of an operand's dim and has computed, or stores, one
+  of p parts, it receives the block except what both have in common, which is at most ``1 / max(c,
+  p)`` of each dim.
 
-An operand is counted for what it is linked to alone, and values that are between several products
-are counted in shares that sum to one. So no plan costs less than the cheapest choice of degrees for
-all products and arguments, where the arguments fit together; :class:`StrategyProblem` has a bound
-of that. Devices are divided by their prime factors, so that any axes, and parts of axes, do.
+An operand counts for its link only, and values on several links are counted in shares that sum to
+one. So no plan costs less than the cheapest choice of degrees for all products and arguments for
+which the arguments fit; :class:`StrategyProblem` gives a lower bound for that choice. Degrees are
+products of prime factors of the number of devices, so they cover all axes and sub-axes.
 """
 
 from __future__ import annotations
@@ -26,42 +27,42 @@ from shardcore.calculus.hardware import Hardware
 from shardcore.plan.products import SUMMED, Link, Product, Products
 
 Degrees = tuple[int, ...]
-"""In how many parts each group of dims is."""
+"""The number of parts of each group of dims."""
 
 MOST_AXES = 3
-"""The physical axes of a torus of which the number is not known, at most."""
+"""The assumed number of physical axes of a torus where it is unknown, an upper bound."""
 _MOST_ENTRIES = 12_000_000
-"""The pairs of degrees that are looked at; links beyond them are left out."""
+"""How many pairs of degrees are considered; further links are left out."""
 _ENTRIES_A_SECOND = 60_000
-"""Those for each second of the plan: about a fifth of it, mostly in the solver."""
+"""How many pairs are considered per second of planning time: about a fifth of it."""
 _PAIRS_A_SECOND = 20_000
-"""The pairs of degrees that are compared for each second: about a tenth of it."""
+"""How many pairs of degrees are compared per second of planning time: about a tenth of it."""
 _MOST_CHOICES = 512
-"""The degrees of one product or argument; there is no relaxation if it has more."""
+"""If a product or argument has more degrees, there is no relaxation."""
 _CHOICES_A_SECOND = 30
-"""Those for each second of the plan: the solver compares them two by two."""
+"""How many degrees are allowed per second of planning time: the solver compares them pairwise."""
 _ROUNDS = 2
 _SCALE = 1e9
-"""Costs are of the size of the solver's; this is the sum that they are scaled to."""
+"""Costs are scaled so that they sum to this, a size that suits the solver."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What the relaxation counts."""
+    """The prices of the relaxation."""
 
     second: float
-    """Of a second of FLOPs, beyond the share of a device."""
+    """The price of a second of FLOPs beyond the device's share."""
     byte: float
-    """Of a byte that a device receives."""
+    """The price of a byte that a device receives."""
     flops_per_second: float
 
 
 BYTES = Prices(second=0.0, byte=1.0, flops_per_second=math.inf)
-"""What counts the bytes that a device receives."""
+"""Prices that count received bytes only."""
 
 
 def seconds_of(chip: Hardware, options: Mapping[str, Any]) -> Prices:
-    """Return what counts seconds on ``chip``, under the options of :func:`shardcore.cost`: all
+    """Return prices in seconds on ``chip``, under the options of :func:`shardcore.cost`, with all
     links of a chip at their full bandwidth."""
     links = 2 * (chip.physical_axes or MOST_AXES) if chip.is_torus else 1
     rate = max(links * chip.link_bytes_per_second, chip.node_bytes_per_second)
@@ -77,15 +78,15 @@ def least_extra(
     prices: Prices,
     seconds: float,
 ) -> float:
-    """Return what every plan costs at least besides its share of all products.
+    """Return a lower bound of what every plan costs in addition to its share of all products.
 
     Args:
         found: the products of the program.
         ports: its arguments.
         devices: the number of devices.
-        limit: the bytes that a device has.
-        prices: what is counted.
-        seconds: the time of the plan; in a short one fewer links are looked at.
+        limit: bytes of memory of a device.
+        prices: the prices.
+        seconds: the planning time; if it is short, fewer links are considered.
     """
     problem = _Problem(found, ports, devices, limit, prices, seconds)
     return problem.bound() if problem.is_small else 0.0
@@ -111,7 +112,7 @@ class _Problem:
         self._tables: dict[tuple[object, ...], list[float]] = {}
         whole = sum(port.bytes or 0 for port in ports)
         linked = {link.source for link in found.links if link.is_argument}
-        # Where all of them fit whole, they are at hand everywhere.
+        # If all arguments fit unsharded, they may be replicated, so reading them sends nothing.
         self._stored = sorted(linked) if whole > limit else []
         sizes = [product.sizes for product in found.products]
         sizes += [_shape(ports[number]) for number in self._stored]
@@ -125,7 +126,7 @@ class _Problem:
         """Whether there are few enough degrees to choose from."""
 
     def bound(self) -> float:
-        """What no choice costs less than."""
+        """A lower bound of the cost of every choice."""
         nodes, edges = list(self._nodes()), list(self._edges())
         if not self._sum:
             return 0.0
@@ -140,7 +141,7 @@ class _Problem:
         return max(bound, 0.0) if math.isfinite(bound) else 0.0
 
     def _most(self) -> float:
-        """More than any choice costs, as far as sizes say."""
+        """An upper bound of the cost of a choice, by sizes alone."""
         of_products = sum(
             (
                 each.flops / self._prices.flops_per_second * self._prices.second
@@ -152,7 +153,7 @@ class _Problem:
         return of_products + sum(self._weight(link) for link in self._found.links)
 
     def _weight(self, link: Link) -> float:
-        """What it costs to receive all that a link is of."""
+        """The cost to receive all values of a link."""
         target = self._found.products[link.target]
         runs = 1 if link.is_argument else self._found.products[link.source].runs
         return link.bytes * link.share * min(runs, target.runs) * self._prices.byte
@@ -169,7 +170,8 @@ class _Problem:
             yield [0.0] * len(choices), usages, (0, 1)
 
     def _alone(self, product: Product, degrees: Degrees) -> float:
-        """What a product costs by itself: what it computes more than its share, and its sum."""
+        """The cost of a product on its own: redundant computation, and the reduction of its
+        result."""
         share = 1 / math.prod(degrees) - 1 / self._devices
         seconds = max(share, 0.0) * product.flops / self._prices.flops_per_second
         block = product.result_bytes * degrees[SUMMED] / math.prod(degrees)
@@ -194,14 +196,14 @@ class _Problem:
             yield (source, link.target), table
 
     def _sizes(self, link: Link) -> tuple[int, ...]:
-        """The sizes of the groups of what ``link`` comes from."""
+        """The sizes of the groups of the source of ``link``."""
         if link.is_argument:
             return _shape(self._ports[link.source])
         return self._found.products[link.source].sizes
 
     def _table(self, link: Link) -> list[float] | None:
-        """What is received for each pair of degrees of the source and of the target of ``link``;
-        ``None`` if that is not looked at."""
+        """The cost for each pair of degrees of the source and target of ``link``; ``None`` if the
+        link is left out."""
         target = self._found.products[link.target]
         if link.is_argument:
             shape = _shape(self._ports[link.source])
@@ -226,7 +228,7 @@ class _Problem:
         return self._tables[key]
 
     def _of(self, sizes: tuple[int, ...]) -> list[Degrees]:
-        """The degrees of groups of these sizes; parts that would be empty are left out."""
+        """The possible degrees for groups of these sizes; degrees with empty parts are left out."""
         if sizes not in self._choices:
             found: dict[Degrees, None] = {}
             for degrees in _factorings(self._devices, [size > 1 for size in sizes]):
@@ -237,8 +239,8 @@ class _Problem:
 
 
 _Parts = list[tuple[tuple[int, ...], tuple[int, ...], bool]]
-"""Dims that correspond: the groups of the source and of the target that they are, and whether they
-are divided evenly."""
+"""Corresponding dims: their groups in the source and in the target, and whether they are divided
+evenly."""
 
 
 def _parts(
@@ -248,7 +250,7 @@ def _parts(
     order: tuple[int, ...] | None,
     devices: int,
 ) -> _Parts:
-    """The dims of an operand by the groups that they belong to on both sides."""
+    """The dims of an operand, by the groups that they belong to in the source and in the target."""
     if order is None:
         is_even = all(size == 1 or size % devices == 0 for size in shape)
         return [(tuple(dict.fromkeys(made)), tuple(dict.fromkeys(taken)), is_even)]
@@ -267,7 +269,7 @@ def _parts(
 
 
 def _is_even(sizes: Sequence[int], devices: int) -> bool:
-    """Whether each device has as much of dims of these sizes, however they are divided."""
+    """Whether dims of these sizes are divided evenly, however they are divided."""
     large = [size for size in sizes if size > 1]
     least = 1 if len(large) == 1 else devices
     return all(
@@ -284,7 +286,7 @@ def _divisors(number: int) -> set[int]:
 
 
 def _received(parts: _Parts, one: Degrees, other: Degrees, is_argument: bool) -> float:
-    """The part of a tensor that a device receives at least."""
+    """The least share of a tensor that a device receives."""
     block = common = 1.0
     for made, taken, is_even in parts:
         own = math.prod(one[group] for group in made)
@@ -292,7 +294,7 @@ def _received(parts: _Parts, one: Degrees, other: Degrees, is_argument: bool) ->
         block /= needed
         common /= max(own, needed) if is_even else needed
     if not is_argument:
-        # What is summed is left in parts.
+        # Partial sums stay in parts.
         common = min(common, 1 / math.prod(one)) if all(e for _, _, e in parts) else common
     return max(block - common, 0.0)
 
@@ -316,7 +318,7 @@ def _primes(number: int) -> Iterator[int]:
 
 
 def _factorings(number: int, allowed: Sequence[bool]) -> list[Degrees]:
-    """Numbers for the places that are allowed, 1 for others, whose product divides ``number``."""
+    """Numbers whose product divides ``number``, with 1 in places that are not allowed."""
     found: dict[Degrees, None] = {(1,) * len(allowed): None}
     for prime in _primes(number):
         for degrees in list(found):

@@ -1,10 +1,9 @@
-"""Arguments that get one annotation: those of repeated layers, and the state of optimizers.
+"""Groups of arguments that get one annotation: those of repeated layers, and optimizer states.
 
 A role is the arguments whose paths differ only in numbers, ``params['layers'][3]['q']``, and their
-counterparts in trees of the same form, as the moments of Adam are, whose dims are in the same
-classes. It is written as patterns of paths that match these arguments and no others. Arguments
-without paths are in one role if their shapes and classes are the same; it is written as the list of
-their names.
+counterparts in trees of the same form, such as the moments of Adam, if their dims have the same
+classes. It is written as patterns that match exactly these arguments. Arguments without paths form
+a role if their shapes and classes are equal; it is written as a list of their names.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from shardcore._core import Port
 from shardcore.session.paths import Pattern, steps
 
 _INDEX = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?=['\"\].]|$)")
-"""The numbers of a path that count layers: indices, and those at the ends of names."""
+"""The numbers in a path that count layers: indices, and numbers at the end of names."""
 _RESULT = re.compile(r"^result(\[\d+\])?")
-"""What JAX puts before the path of a result."""
+"""The prefix that JAX puts before the path of a result."""
 _MOST_STARS = 6
 
 
@@ -29,30 +28,29 @@ class Role:
     """Arguments that are annotated alike."""
 
     patterns: tuple[str, ...]
-    """Patterns that together match the arguments of the role, and no other argument or result."""
+    """Patterns that together match exactly the arguments of the role."""
     members: tuple[str, ...]
-    """Their paths, or their names where they have none."""
+    """The paths of its arguments, or their names if they have none."""
     shape: tuple[int, ...]
     classes: tuple[int, ...]
     """The class of each dim."""
     bytes: int
-    """Of all of them together."""
+    """Bytes of all its arguments together."""
     is_integer: bool
-    """Whether the elements are integers, as those of tokens are."""
+    """Whether the elements are integers, such as token ids."""
     what: str = "argument"
-    """``"argument"``, ``"result"``, ``"next"`` of results that are the next state of arguments, or
-    of values ``"begun"``, ``"sent"`` and ``"returned"``: where activations begin, and what goes to
-    experts and comes back. Results and values follow from the arguments unless they are
-    annotated."""
+    """``"argument"``; ``"result"``; ``"next"``: results that are the next state of arguments; or
+    for values ``"begun"``: first activations, ``"sent"`` and ``"returned"``: values sent to experts
+    and coming back. Results and values are left to propagation unless they are annotated."""
     place: str = ""
-    """Where the user's program makes a value."""
+    """For a value, its location in the user's program."""
     donor: int | None = None
-    """The number of the role whose arguments these results take the memory of, and are sharded
-    like."""
+    """For donated arguments: the number of the role whose buffers these results reuse; they are
+    sharded alike."""
 
     @property
     def is_value(self) -> bool:
-        """Whether it is values inside the program."""
+        """Whether its members are values inside the program."""
         return self.what in ("begun", "sent", "returned")
 
     @property
@@ -62,13 +60,13 @@ class Role:
 
 
 def bytes_of(roles: Iterable[Role]) -> int:
-    """Return the bytes of all of ``roles``, but for next states, which take the place of
+    """Return the bytes of all of ``roles`` except next states, which reuse the memory of
     arguments."""
     return sum(role.bytes for role in roles if role.what != "next")
 
 
 def layers(ports: Sequence[Port]) -> list[list[int]]:
-    """Return the arguments whose paths differ only in numbers, and that have the same type."""
+    """Return groups of arguments whose paths differ only in numbers and whose types are equal."""
     found: dict[tuple[str, str], list[int]] = {}
     for port in ports:
         if port.label:
@@ -81,7 +79,7 @@ class _Key:
     """What the arguments or results of a role have in common."""
 
     path: tuple[str, ...]
-    """The part of their paths that they share; empty if they have none."""
+    """The shared part of their paths; empty if they have none."""
     shape: tuple[int | None, ...]
     classes: tuple[int, ...]
     is_integer: bool
@@ -98,9 +96,9 @@ class Ports:
     """The classes of the dims of each."""
 
     def by_role(self) -> dict[_Key, list[Port]]:
-        """Return those that may be annotated, by what they have in common.
+        """Return the ports that may be annotated, grouped into roles.
 
-        Those without dims, or whose shape is not known, are left out.
+        Scalars, and ports of unknown shape, are left out.
         """
         found: dict[_Key, list[Port]] = {}
         for port in self.every:
@@ -112,12 +110,12 @@ class Ports:
         return found
 
     def next_states(self) -> dict[int, int]:
-        """Return the number of the result that takes the memory of each of these arguments."""
+        """Return, for each donated argument, the number of the result that reuses its memory."""
         return {port.index: number for port in self.every if (number := donated(port)) is not None}
 
 
 def donated(port: Port) -> int | None:
-    """Return the number of the result that takes the memory of an argument, if one does."""
+    """Return the number of the result that reuses the memory of an argument, if there is one."""
     text = port.attributes.get("tf.aliasing_output", "")
     return int(text.split()[0]) if text else None
 
@@ -130,11 +128,11 @@ def of_arguments(arguments: Ports, results: Ports) -> list[Role]:
 
 
 def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
-    """Return the roles of the results: by the role of the arguments whose memory they take, then
-    in order.
+    """Return the roles of the results: first those that reuse the memory of arguments, by the role
+    of these, then the others in order.
 
-    A result is the next state of an argument if it takes its memory, or has the same path, shape
-    and classes; where arguments have no paths, the same shape and classes and no ``batch``.
+    A result is the next state of an argument if it reuses its memory, or has the same path, shape
+    and classes; without paths, the same shape and classes and no ``batch``.
     """
     own = arguments.by_role()
     taken = arguments.next_states()
@@ -157,8 +155,8 @@ def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
 
 
 def _tail(path: str) -> tuple[str, ...]:
-    """The part of a path that counterparts in other trees share: from the name of what is numbered
-    first, ``layers[3]`` or ``layer_3``, or the last step."""
+    """The part of a path that counterparts in other trees share: from the first numbered name on,
+    ``layers[3]`` or ``layer_3``, or the last step."""
     parts = steps(path)
     for place, step in enumerate(parts):
         if "*" in step:
@@ -184,7 +182,7 @@ def _is_integer(port: Port) -> bool:
 
 
 class _Names:
-    """The names of the arguments and results of a program, which patterns are held against."""
+    """The names of the arguments and results of a program, to test patterns against."""
 
     def __init__(self, ports: Sequence[Port], others: Sequence[Port]) -> None:
         self._names = [port.label or port.name for port in ports]
@@ -197,7 +195,7 @@ class _Names:
             self._form.setdefault(_INDEX.sub("*", name), []).append(index)
 
     def patterns(self, members: Sequence[int]) -> Iterator[str]:
-        """Yield patterns that match the ports ``members`` and nothing else."""
+        """Yield patterns that together match exactly the ports ``members``."""
         wanted = set(members)
         left = [index for index in members if self._labelled[index]]
         if len(left) < len(members):
@@ -212,7 +210,8 @@ class _Names:
             left = [index for index in left if index not in matched]
 
     def _widest(self, name: str, wanted: set[int]) -> tuple[str, set[int]]:
-        """The pattern for ``name`` with the most numbers left open that matches only ``wanted``."""
+        """The pattern for ``name`` with the most numbers replaced by ``*`` that matches only
+        ``wanted``."""
         form = self._form[_INDEX.sub("*", name)]
         numbers = list(_INDEX.finditer(name))[:_MOST_STARS]
         for count in range(len(numbers), 0, -1):
@@ -228,7 +227,7 @@ class _Names:
 
 
 def _starred(name: str, numbers: Iterable[re.Match[str]]) -> str:
-    """``name`` with a star for each of ``numbers``."""
+    """``name`` with ``*`` in place of each of ``numbers``."""
     found, last = [], 0
     for number in numbers:
         found += [name[last : number.start()], "*"]

@@ -1,4 +1,4 @@
-"""Where annotations are evaluated: on the whole program, or on two with fewer layers."""
+"""Evaluates annotations: on the whole program, or on two programs with fewer layers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Edit = Mapping[str, str]
 """``PartitionSpec``s by pattern."""
 
 _CLOSE = 0.03
-"""How far from the whole program the figures that follow from fewer layers may be."""
+"""The allowed relative error of figures that are extrapolated from fewer layers."""
 _WORTH = 0.7
-"""The part of the ops that the programs with fewer layers have together at most."""
+"""The two smaller programs together may have at most this part of the whole program's ops."""
 _COUNTED = (
     "collectives",
     "comm_bytes",
@@ -34,7 +34,7 @@ _COUNTED = (
 
 
 class Whole:
-    """Evaluates on the program itself."""
+    """Evaluates on the whole program."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class Whole:
         self._hardware, self._executor, self._options = hardware, executor, options
 
     def session(self, mesh: Mesh, edit: Edit) -> Session:
-        """Return a session over ``mesh`` with ``edit`` on it."""
+        """Return a session over ``mesh`` with ``edit`` applied."""
         return self._sessions[mesh]._copy(self._known(mesh, edit))
 
     def rows(self, mesh: Mesh, edits: Sequence[Edit]) -> Iterator[Evaluation]:
-        """Yield what each of ``edits`` leads to over ``mesh``."""
+        """Yield the figures of each of ``edits`` over ``mesh``."""
         known = [self._known(mesh, edit) for edit in edits]
         return self._sessions[mesh].evaluate(known, self._hardware, self._executor, **self._options)
 
@@ -60,14 +60,14 @@ class Whole:
 
 
 class _Part(Whole):
-    """Evaluates on a program that does not have all that edits may name."""
+    """Evaluates on a program that may lack some of the edited names."""
 
     def _known(self, mesh: Mesh, edit: Edit) -> Edit:
         known = ((self._names(mesh, target), text) for target, text in edit.items())
         return {target: text for target, text in known if target}
 
     def _names(self, mesh: Mesh, target: str) -> str:
-        """``target``, or of several names those that the program has."""
+        """``target``, reduced to the names that the program has."""
         return ", ".join(name for name in listed(target) if self._has(mesh, name))
 
     def _has(self, mesh: Mesh, name: str) -> bool:
@@ -79,18 +79,18 @@ class _Part(Whole):
 
 
 class Fewer:
-    """Evaluates on two programs with fewer layers, the second with one more than the first."""
+    """Evaluates on two programs with fewer layers, the second with one layer more."""
 
     def __init__(self, small: Whole, large: Whole, layers: int) -> None:
-        """Take the programs, and how many layers more than the first the whole one has."""
+        """Take the two programs, and how many layers the whole has more than the first."""
         self._small, self._large, self._layers = small, large, layers
 
     def session(self, mesh: Mesh, edit: Edit) -> Session:
-        """Return a session for the first of them."""
+        """Return a session for the first program."""
         return self._small.session(mesh, edit)
 
     def rows(self, mesh: Mesh, edits: Sequence[Edit]) -> Iterator[Evaluation]:
-        """Yield what follows for the whole program."""
+        """Yield the figures of each edit, extrapolated to the whole program."""
         rows = zip(self._small.rows(mesh, edits), self._large.rows(mesh, edits), strict=True)
         for edit, (small, large) in zip(edits, rows, strict=True):
             yield self._extended(edit, small, large)
@@ -116,14 +116,14 @@ def fewer_layers(
     executor: Executor | None,
     options: Mapping[str, Any],
 ) -> Fewer | None:
-    """Return what evaluates on fewer layers; ``None`` if that gives other figures than ``alone``.
+    """Return a scorer on fewer layers; ``None`` if its figures disagree with ``alone``.
 
     Args:
         program: the program.
-        mesh: a mesh to compare them over.
+        mesh: a mesh for the comparison.
         alone: the cost of the whole program without annotations, over ``mesh``.
         hardware: the chip.
-        executor: where evaluations are made.
+        executor: where evaluations run.
         options: those of :func:`shardcore.cost`.
     """
     found = shallow(program.module)

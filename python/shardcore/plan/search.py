@@ -1,8 +1,8 @@
-"""Finds the best annotations: exact evaluations of what the model ranks first, then local search.
+"""Finds the best annotations: exact evaluations of the model's best layouts, then local search.
 
-Local search changes one thing at a time and keeps what is better: an axis on the dims of a class,
-in all arguments that have one, or an axis on one role. Everything is in a fixed order, so that the
-outcome depends on the clock only if the time is up.
+Local search changes one thing at a time and keeps improvements: an axis on the dims of a class, in
+all arguments that have one, or an axis on one role. Everything is in a fixed order, so the outcome
+depends on timing only if the time runs out.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from shardcore.plan.roles import Role, bytes_of
 from shardcore.plan.trials import Shardings, Trial, Trials, apart, price_of
 
 _STARTS = 2
-"""The best evaluations that local search starts from."""
+"""How many of the best evaluations local search starts from."""
 _STARTS_BY_BYTES = 3
-"""Those that it starts from where not the step but memory or bytes are least."""
+"""How many it starts from if memory or bytes are minimized."""
 _MOST_STARTS = 3
-"""The evaluations that it starts from while nothing fits."""
+"""How many it starts from while nothing fits."""
 _STARTS_BOUND = 3
-"""Those that it starts from that do not fit, if something much better than the best does not
+"""How many it starts from that do not fit, if one that is much better than the best does not fit
 either."""
 _MUCH = 0.2
-"""How much better than the best that is."""
+"""By how much it has to be better."""
 _STARTS_OVER = 3
-"""Those that it starts from that are better than the best, but do not fit."""
+"""How many it starts from that are better than the best, but do not fit."""
 _STARTS_LEAN = 4
-"""The layouts that a search for the least memory starts from."""
+"""How many layouts a search for the least memory starts from."""
 _CANDIDATES_SHARE = 0.5
-"""The part of the time after which local search starts, if something that people write fits."""
+"""The part of the time after which local search starts, if a commonly written layout fits."""
 
 
 class Search:
@@ -43,7 +43,7 @@ class Search:
     def __init__(self, trials: Trials, roles: Sequence[Role], meanings: Meanings) -> None:
         self._trials, self._roles, self._meanings = trials, roles, meanings
         self._large = large(roles, meanings)
-        """Whether a role is worth an annotation; others follow by propagation."""
+        """For each role whether it is worth an annotation; others are left to propagation."""
         small = (role for role, large in zip(roles, self._large, strict=True) if not large)
         self._small_bytes = bytes_of(small)
         self._last: tuple[Trial, list[Dims]] | None = None
@@ -54,12 +54,12 @@ class Search:
         given: tuple[Mesh, Shardings] | None,
         doubt: Callable[[], object],
     ) -> None:
-        """Evaluate what local search starts from.
+        """Evaluate the starting points of local search.
 
         Args:
-            ranked: layouts, as the model ranks them.
-            given: annotations beside them.
-            doubt: called once if the first take far more than the limit; it may raise.
+            ranked: layouts in the order of the model.
+            given: further annotations to evaluate.
+            doubt: called once if the first layouts exceed the limit by far; may raise.
 
         Raises:
             Stop: the time is up.
@@ -76,7 +76,7 @@ class Search:
             self._evaluate(candidate)
 
     def _evaluate(self, candidate: Candidate) -> None:
-        """Evaluate a layout, and what people add to it."""
+        """Evaluate a layout, and with the constraints that people usually add."""
         layout = candidate.layout
         plain = self.shardings(candidate)
         pinned = self._pinned(plain, candidate)
@@ -87,7 +87,7 @@ class Search:
             self._run(layout.mesh, [self._lean(plain, layout)])
 
     def improve(self) -> None:
-        """Search from the best of what has been evaluated until nothing better is found.
+        """Search from the best evaluations until nothing better is found.
 
         Raises:
             Stop: the time is up.
@@ -113,9 +113,9 @@ class Search:
         given: tuple[Mesh, Shardings] | None,
         most: int,
     ) -> None:
-        """Search for the least memory with about ``most`` evaluations: of ``given`` and the layouts
-        that take least by the model, of those that people write and of all, then of others, then
-        from the best of them.
+        """Search for the least memory with about ``most`` evaluations: of ``given``; of the layouts
+        that the model says take least, among the commonly written ones and among all; of further
+        layouts; and from the best of these.
 
         Raises:
             Stop: the time is up.
@@ -136,7 +136,7 @@ class Search:
             self._improve(start, most - trials.evaluations)
 
     def _slim_better(self) -> None:
-        """Slim what is better than the best, but does not fit."""
+        """Save memory in trials that are better than the best, but do not fit."""
         started: set[tuple[Mesh, Shardings]] = set()
         for _ in range(_STARTS_OVER):
             over = next((t for t in self._over() if (t.mesh, t.shardings) not in started), None)
@@ -146,14 +146,15 @@ class Search:
             self._slim(over)
 
     def _is_bound(self) -> bool:
-        """Whether something much better than the best takes little more than the limit."""
+        """Whether a trial much better than the best exceeds the limit by little."""
         best = self._trials.best
         assert best is not None, "something was evaluated"
         most = best.rank[1] * (1 - _MUCH)
         return any(trial.rank[1] < most and not trial.is_hopeless for trial in self._over())
 
     def _over(self) -> list[Trial]:
-        """What is better than the best but does not fit, what fits best first."""
+        """The trials that are better than the best but do not fit, those nearest to the limit
+        first."""
         best = self._trials.best
         if best is None or not best.fits:
             return []
@@ -161,8 +162,8 @@ class Search:
         return apart(trial for trial in better if not trial.fits)
 
     def _run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
-        """Evaluate each of ``wanted``, with results sharded as the arguments whose memory they
-        take."""
+        """Evaluate each of ``wanted``; results are sharded like the arguments whose memory they
+        reuse."""
         return self._trials.run(mesh, map(self._tied, wanted))
 
     def _tied(self, shardings: Shardings) -> Shardings:
@@ -172,7 +173,7 @@ class Search:
         )
 
     def shardings(self, candidate: Candidate) -> Shardings:
-        """Return the annotations of a layout: those of roles that it shards."""
+        """Return the annotations of a layout, for the roles that it shards."""
         return tuple(
             or_none(candidate.layout.of(role.classes, role.shape, even=True))
             if large and role.what == "argument"
@@ -183,10 +184,10 @@ class Search:
     def _pinned(
         self, shardings: Shardings, candidate: Candidate, *, along_all: bool = False
     ) -> Shardings:
-        """``shardings`` with activations constrained by their batch, if its axes also shard
-        something else, no argument has it, or people write the layout; ``along_all``: along the
-        other axes of the layout too, so that what they shard need not be gathered where the
-        constraint is."""
+        """``shardings`` with activations constrained to their batch axes, if these axes also shard
+        something else, no argument has the batch, or the layout is a commonly written one. With
+        ``along_all``, also along the other axes of the layout, so that nothing need be gathered at
+        the constraint."""
         batch, layout = self._meanings.batch, candidate.layout
         least = 0 if self._meanings.is_inside or candidate.is_usual else 1
         if not any(batch in classes and len(classes) > least for classes in layout.axes):
@@ -199,8 +200,8 @@ class Search:
         )
 
     def _exchanged(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` with what is sent to experts constrained by them, and what comes back by
-        its batch, along the axes that shard both."""
+        """``shardings`` with constraints along the axes that shard both batch and experts: tokens
+        sent to experts are sharded by expert, returned ones by batch."""
         batch, experts = self._meanings.batch, self._meanings.experts
         if not any(map(self._meanings.exchanges, layout.axes)):
             return shardings
@@ -221,8 +222,8 @@ class Search:
         )
 
     def _lean(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` with each argument that has an annotation cut along all axes that divide
-        one of its dims, those without axes first."""
+        """``shardings`` in which each annotated argument is sharded along all axes that divide one
+        of its dims, unsharded dims first."""
         found = list(shardings)
         for index, role in enumerate(self._roles):
             for axis in layout.mesh.axes:
@@ -237,8 +238,9 @@ class Search:
         return tuple(found)
 
     def _slim(self, start: Trial) -> None:
-        """Save memory until it fits, each time by the change of all that costs least for what it
-        saves, as long as it is better than what fits; then, and from the start, improve it."""
+        """Save memory until the trial fits, each time by the change that costs least per saved
+        byte, as long as it is better than the best that fits; then improve the result, and the
+        start."""
         current, best = self._trials.confirmed(start), self._trials.best
         assert best is not None, "the start is evaluated"
         while not current.fits:
@@ -256,8 +258,8 @@ class Search:
         self._improve(start)
 
     def _cheapest(self, current: Trial, tried: Iterable[Trial], best: Trial) -> Trial | None:
-        """Of ``tried``, what costs least for a byte that it saves of ``current``, if it is better
-        than ``best``."""
+        """The trial of ``tried`` that costs least per byte saved relative to ``current``, among
+        those better than ``best``."""
 
         def price(trial: Trial) -> float:
             is_leaner = trial.rank[0] < current.rank[0] and trial.rank[1] < best.rank[1]
@@ -267,8 +269,8 @@ class Search:
         return None if found is None or price(found) == math.inf else found
 
     def _improve(self, start: Trial, most: float = math.inf) -> None:
-        """Change one thing at a time until no change of what is best by then makes it better, or
-        ``most`` changes have been evaluated."""
+        """Change one thing at a time until no change of the current best is better, or ``most``
+        changes have been evaluated."""
         current = self._trials.confirmed(start)
         most += self._trials.evaluations
         failed: set[str | int] = set()
@@ -286,9 +288,9 @@ class Search:
                 failed.add(what)
 
     def _parts(self, trial: Trial) -> Iterator[str | int]:
-        """What can be changed of the annotations of ``trial``: axes by name, what they shard
-        everywhere, then roles by number, the largest first. Small roles come before them, where
-        these alone may make it fit."""
+        """The parts of the annotations of ``trial`` that can be changed: first axes (by name) with
+        everything that they shard, then roles (by number), the largest first. Small roles come
+        before the large ones if they alone could make it fit."""
         ordered = sorted(
             (index for index, role in enumerate(self._roles) if role.what != "next"),
             key=lambda index: -self._roles[index].bytes,
@@ -302,7 +304,7 @@ class Search:
                 yield index
 
     def _moves(self, trial: Trial, what: str | int) -> list[Shardings]:
-        """The changes of one of :meth:`_parts`."""
+        """The changes of a part (see :meth:`_parts`)."""
         completed = self._completed(trial)
         if isinstance(what, int):
             axes = [axis.name for axis in trial.mesh.axes if axis.size > 1]
@@ -319,19 +321,20 @@ class Search:
         return [moved for moved in map(self._tied, found) if moved != trial.shardings]
 
     def _completed(self, trial: Trial) -> list[Dims]:
-        """How propagation shards the roles; that of the trial asked for last is remembered."""
+        """The shardings of the roles after propagation; remembered for the last trial."""
         if self._last is None or self._last[0] is not trial:
             self._last = trial, self._trials.completed(trial)
         return self._last[1]
 
     def _is_heavy(self, index: int) -> bool:
-        """Whether a role without annotation is worth an attempt of its own."""
+        """Whether a role without annotation is worth its own attempts."""
         return self._roles[index].bytes * 50 >= bytes_of(self._roles)
 
     def _on_class(
         self, trial: Trial, completed: Sequence[Dims], axis: str, number: int
     ) -> Shardings:
-        """Shard all dims of a class along ``axis``, and no other dims of the same roles."""
+        """Shard all dims of a class along ``axis``, and remove it from other dims of the same
+        roles."""
         found = list(trial.shardings)
         for index, role in enumerate(self._roles):
             if self._large[index] and number in role.classes and role.what == "argument":
@@ -356,8 +359,8 @@ class Search:
         return tuple(found)
 
     def _on_role(self, trial: Trial, completed: Dims, axis: str, index: int) -> Iterator[Shardings]:
-        """Move ``axis`` to each other dim of one role, and remove it. Where no axis is left, others
-        decide, or it stays whole."""
+        """Move ``axis`` to each other dim of a role, and remove it. If no axis is left, the role is
+        left to propagation, or replicated."""
         role, dims = self._roles[index], trial.shardings[index]
         start = dims or completed
         options: list[Dims | None] = [

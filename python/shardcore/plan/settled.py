@@ -1,8 +1,9 @@
-"""Annotations that XLA completes as Shardy does, with state that keeps its sharding.
+"""Adds annotations where XLA would propagate differently, and where donated state needs them.
 
-Where an argument or a result has no annotation, propagation decides, and where axes conflict the
-order of ops decides that. XLA inlines calls and gives ops another order before it propagates, so
-that a port may be sharded otherwise there than the plan says. And a result that takes the memory of
+For an argument or result without annotation, propagation decides; where axes conflict, the order of
+ops matters. XLA inlines calls and reorders ops before it propagates, so it may shard a port
+differently from the plan. Also, XLA refuses a result that reuses the memory of a donated argument
+if its shards have another size. Annotations fix both.
 an argument is refused by XLA if its shards have another size. Both are said by annotations.
 """
 
@@ -18,14 +19,14 @@ from shardcore.plan.trials import Stop, Trial, Trials, dims_of
 from shardcore.session import Session
 
 _ONE_BY_ONE = 4
-"""The annotations that are added one after the other, as others may follow; then all at once."""
+"""This many annotations are added one at a time, as they may settle others; then all at once."""
 _ROUNDS = 8
 
 
 def settled(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
-    """Return ``best`` with the annotations of roles that are not settled without.
+    """Return ``best`` with annotations for the roles that are not settled without them.
 
-    What is not settled when the time is up stays.
+    When the time is up, the remaining ones stay unsettled.
     """
     current = best
     for count in range(_ROUNDS):
@@ -45,16 +46,16 @@ def settled(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A port that XLA would shard otherwise, or whose memory is taken with another sharding."""
+    """A port that XLA would shard differently, or a donated buffer with another sharding."""
 
     port: Port
     is_argument: bool
     like: Port
-    """The port whose sharding it should be annotated with."""
+    """The port whose sharding the annotation should have."""
 
 
 def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
-    """Yield what is not settled: for each, the ports to annotate, any of which would do."""
+    """Yield, for each unsettled place, the ports of which one has to be annotated."""
     completed = session.result
     result: Result = completed if isinstance(completed, Result) else completed.result
     in_xla = result._as_xla(keep_ports=False)[0]
@@ -74,12 +75,12 @@ def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
 
 
 def open_ports(session: Session) -> set[tuple[str, bool]]:
-    """Return the names of the ports that are not settled, and whether they are arguments."""
+    """Return the unsettled ports: names, and whether each is an argument."""
     return {(each.port.name, each.is_argument) for each, *_ in mismatches(session)}
 
 
 def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[tuple[int, Dims]]:
-    """The roles that need an annotation and have none, by number, and which."""
+    """The roles that lack a needed annotation, by number, and that annotation."""
     numbers = {
         (name, role.what == "argument"): index
         for index, role in enumerate(roles)
@@ -95,7 +96,7 @@ def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[
 
 
 def _axes(port: Port) -> list[tuple[AxisRef, ...]]:
-    """The axes of each dim, without those dims at the end that have none."""
+    """The axes of each dim, without trailing dims that have none."""
     dims = [dim.axes for dim in port.sharding.dims] if port.sharding else []
     while dims and not dims[-1]:
         dims.pop()

@@ -1,10 +1,9 @@
-"""What one says of a program so that it is sharded as planned: a spec for each argument and result,
-and constraints of values at lines of the user's files.
+"""The statement of a plan: a spec for each argument and result, and constraints of values at lines
+of the user's files.
 
-A plan is found as the fewest annotations, from which propagation completes the others. It is
-stated completely where that costs no more, which also leaves nothing to XLA; where propagation
-decides otherwise inside the program once more is annotated, less is stated: arguments alone, then
-the fewest annotations.
+The search finds few annotations, from which propagation completes the others. The statement has all
+specs if that costs no more, which also leaves no choice to XLA. If more annotations change what
+propagation does inside the program, less is stated: only arguments, or only the few annotations.
 """
 
 from __future__ import annotations
@@ -21,31 +20,31 @@ from shardcore.source_lines import Site, constrained, constraint_line, site
 
 @dataclass(frozen=True)
 class Constraint:
-    """A value inside the program that is constrained."""
+    """A sharding constraint on a value inside the program."""
 
     target: str
-    """Its name in the program, as :meth:`Session.set` takes it."""
+    """The value's name in the program, as :meth:`Session.set` takes it."""
     spec: Any
     """Its ``PartitionSpec``."""
     location: str
-    """Where the user's program makes it, ``file:line:column``; empty where that is not known."""
+    """The user's expression that computes it, ``file:line:column``; empty if unknown."""
     op: str
-    """The op that makes it."""
+    """The op that computes it."""
     primitive: str
-    """The primitive of JAX that the op was lowered from; empty where that is not known."""
+    """The JAX primitive that the op was lowered from; empty if unknown."""
     shape: tuple[int | None, ...]
     site: Site | None
-    """The expression in the user's file that makes it, if the file can be read."""
+    """The user's expression that computes it, if the file can be read."""
 
     @property
     def wrapped(self) -> str:
-        """The code in place of the expression."""
+        """The code that replaces the expression."""
         text = "x" if self.site is None else self.site.text
         return constrained(text, spec_text(self.spec))
 
     @property
     def line(self) -> str:
-        """The line of code: after the assignment to the variable, or in place of the
+        """The line of code: added after the assignment to the variable, or in place of the
         expression."""
         return constraint_line(self.site, spec_text(self.spec))
 
@@ -72,16 +71,16 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Stated:
-    """What is said of a program."""
+    """All specs and constraints of a program."""
 
     arguments: Mapping[str, Spec]
-    """Of arguments, by their names in the program; those that are not in it are left open."""
+    """Specs of arguments by name in the program; arguments that are missing here stay open."""
     results: Mapping[str, Spec]
-    """Of results, by their names in the program."""
+    """Specs of results by name in the program."""
     constraints: tuple[Constraint, ...]
 
     def edit(self) -> dict[str, str]:
-        """Return the edit of a session that says this."""
+        """Return the session edit for this statement."""
         values = {each.target: spec_text(each.spec) for each in self.constraints}
         ports = {**self.arguments, **self.results}
         return {**{name: str(spec) for name, spec in ports.items()}, **values}
@@ -90,13 +89,13 @@ class Stated:
 def statements(
     session: Session, specs: Mapping[str, str], constraints: tuple[Constraint, ...]
 ) -> tuple[Stated, ...]:
-    """Return what may be said of a program, the most complete first: a spec for each argument and
-    result, for each argument, and what ``specs`` name.
+    """Return possible statements, the most complete first: specs for all arguments and results, for
+    all arguments, and only for ``specs``.
 
     Args:
         session: the program with the plan.
         specs: the annotations, by pattern.
-        constraints: those of them that are constraints of values.
+        constraints: those of the annotations that constrain values.
     """
     result = session.result
     arguments, results = specs_of(result.arguments()), specs_of(result.results())
@@ -116,17 +115,17 @@ def statements(
 
 
 def specs_of(ports: Sequence[Port]) -> dict[str, Spec]:
-    """Return the specs of ``ports`` that have one, by name."""
+    """Return the specs of ``ports`` that can be written as one, by name."""
     found = ((port.name, spec_of(port.sharding)) for port in ports if port.shape is not None)
     return {name: spec for name, spec in found if spec is not None}
 
 
 def constraints_of(session: Session, places: Mapping[str, str]) -> tuple[Constraint, ...]:
-    """Return the values that are constrained, those with the shortest line first.
+    """Return the constraints of values, those with the shortest line first.
 
     Args:
         session: the program with the plan.
-        places: where the values come from, by target.
+        places: the locations of the values, by target.
     """
     if not places:
         return ()

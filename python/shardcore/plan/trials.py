@@ -1,4 +1,4 @@
-"""Exact evaluations of annotations, each made once, until the time is up."""
+"""Exact evaluations of annotations, each done once, until the time is up."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from shardcore.plan.scorers import Fewer, Whole
 from shardcore.session import Evaluation, Session
 
 Shardings = tuple[Dims | None, ...]
-"""The annotation of each role; ``None`` for none."""
+"""The annotation of each role; ``None`` for roles without one."""
 
 Rows = dict[tuple[Mesh, Shardings], Evaluation]
-"""What annotations over a mesh lead to."""
+"""The figures of annotations over a mesh."""
 
 _WORTHWHILE = 1e-3
-"""Smaller improvements are not worth more annotations."""
+"""Smaller relative improvements are not worth more annotations."""
 
 _HOPELESS = 0.1
-"""The part of a peak that is over the limit, of which further local search saves less."""
+"""Local search saves less than this part of a peak; if it exceeds the limit by more, it is
+hopeless."""
 
 _FAR = 0.5
-"""The part of the limit up to which a peak that follows from fewer layers is taken to fit until the
-search ends."""
+"""Extrapolated peaks up to this part of the limit are assumed to fit until the search ends."""
 
 _MOST_AHEAD = 8
-"""The most trials that are evaluated on all layers at once, where one after another is refuted."""
+"""How many trials are evaluated on all layers at once, when one after another turns out too
+large."""
 
 OBJECTIVES = {
     "time": "serial_seconds",
@@ -40,33 +41,33 @@ OBJECTIVES = {
     "bytes": "comm_bytes",
     "slowest-link": "slowest_link_bytes",
 }
-"""What can be minimized, and the figure that it is."""
+"""For each objective, the figure that it minimizes."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Annotations over a mesh, and what they lead to."""
+    """Annotations over a mesh, with their figures."""
 
     mesh: Mesh
     shardings: Shardings
     row: Evaluation
     rank: tuple[float, float, float, int]
-    """The bytes over the limit; the objective; of equals the step, or the bytes sent where the step
-    is the objective; the number of annotations."""
+    """A sort key: bytes over the limit; the objective; then the step time, or the sent bytes if the
+    step time is the objective; the number of annotations."""
 
     @property
     def fits(self) -> bool:
-        """Whether it takes no more memory than the limit."""
+        """Whether its peak is within the limit."""
         return self.rank[0] == 0
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether it takes so much more than the limit that others will not fit either."""
+        """Whether its peak exceeds the limit by so much that variations will not fit either."""
         peak = self.row.peak_bytes
         return peak is not None and self.rank[0] > peak * _HOPELESS
 
     def is_better_than(self, other: Trial) -> bool:
-        """Whether it fits better, or the objective, or what decides among equals, is smaller by
+        """Whether it fits better, or its objective, or the tie-breaking figure, is smaller by
         enough to be worth a change."""
         if self.rank[0] != other.rank[0]:
             return self.rank[0] < other.rank[0]
@@ -101,18 +102,18 @@ class Trials:
         seconds: float,
         report: Callable[[Trial | None, float], object],
     ) -> None:
-        """Prepare.
+        """Set up the evaluations.
 
         Args:
             scorer: evaluates edits.
-            roles: what is annotated.
-            limit: bytes that a device has.
+            roles: the roles to annotate.
+            limit: bytes of memory of a device.
             objective: a key of :data:`OBJECTIVES`.
-            rows: what ``scorer`` has evaluated, which others with it may share.
-            whole: those of the whole program, where ``scorer`` evaluates on fewer layers.
-            start: when planning began, as ``time.monotonic()`` says.
-            seconds: after so many from there, evaluations raise :class:`Stop`.
-            report: called after each evaluation with the best and the fraction of the time.
+            rows: the evaluations of ``scorer``, which several ``Trials`` may share.
+            whole: the trials on the whole program, if ``scorer`` uses fewer layers.
+            start: the start of planning, as ``time.monotonic()``.
+            seconds: this many seconds after the start, evaluations raise :class:`Stop`.
+            report: called after each evaluation with the best trial and the fraction of the time.
         """
         self._scorer, self._roles, self._rows, self._whole = scorer, roles, rows, whole
         self._limit, self._figure = limit, OBJECTIVES[objective]
@@ -123,35 +124,35 @@ class Trials:
         self._confirmed: set[tuple[Mesh, Shardings]] = set()
         self._far = _FAR
         self.best: Trial | None = None
-        """The best so far."""
+        """The best trial so far."""
 
     @property
     def is_timed(self) -> bool:
-        """Whether the step is minimized."""
+        """Whether the step time is minimized."""
         return self._figure == OBJECTIVES["time"]
 
     @property
     def is_lean(self) -> bool:
-        """Whether memory is minimized, so that no plan is lean enough."""
+        """Whether memory is minimized, so that less is always better."""
         return self._figure == OBJECTIVES["memory"]
 
     @property
     def all(self) -> list[Trial]:
-        """Everything evaluated, in order."""
+        """All trials, in order."""
         return list(self._known.values())
 
     @property
     def evaluations(self) -> int:
-        """How many programs were evaluated, with all layers or fewer."""
+        """How many evaluations were made, with all layers or fewer."""
         return len(self._known) + (self._whole.evaluations if self._whole else 0)
 
     @property
     def fraction(self) -> float:
-        """The part of the time that is gone."""
+        """The fraction of the time that has passed."""
         return min((time.monotonic() - self._start) / max(self._seconds, 1e-9), 1.0)
 
     def run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
-        """Evaluate each of ``wanted`` over ``mesh``, in order; those known are not done again.
+        """Evaluate each of ``wanted`` over ``mesh``, in order; known ones are not repeated.
 
         Raises:
             Stop: the time is up, and something has been evaluated.
@@ -170,9 +171,8 @@ class Trials:
         return [self._known[mesh, each] for each in listed]
 
     def confirmed(self, trial: Trial) -> Trial:
-        """Return ``trial`` with the peak that the whole program has, where that may be over the
-        limit: with more layers the peak may be at another place, and larger than what follows from
-        fewer.
+        """Return ``trial`` with the peak of the whole program, if that may exceed the limit: with
+        all layers the peak may be elsewhere, and larger than the extrapolated one.
 
         Raises:
             Stop: the time is up.
@@ -188,9 +188,9 @@ class Trials:
         return self._known[key]
 
     def is_refuted(self) -> bool:
-        """Return whether the best is known by now not to fit on all layers, though fewer of them
-        say that it takes far less than the limit; then it is the best no more, and every peak is
-        :meth:`confirmed` from now on.
+        """Return whether the best trial turned out not to fit on all layers, although its
+        extrapolated peak was far below the limit. If so, it is no longer the best, and from then on
+        every peak is :meth:`confirmed`.
 
         Raises:
             Stop: the time is up.
@@ -207,8 +207,7 @@ class Trials:
     def first(self, trials: Iterable[Trial], key: Callable[[Trial], Any]) -> Trial | None:
         """Return the least of ``trials`` by ``key``, :meth:`confirmed`; ``None`` if there are none.
 
-        A peak that follows from fewer layers is never more than that of all, so that the others
-        are not less.
+        An extrapolated peak never exceeds that of all layers, so the others cannot be less.
         """
         queue = [(key(trial), place, trial) for place, trial in enumerate(trials)]
         heapq.heapify(queue)
@@ -225,7 +224,7 @@ class Trials:
         return None
 
     def _look_ahead(self, trials: Sequence[Trial]) -> None:
-        """Evaluate those of ``trials`` together, on all layers, that are to be confirmed over the
+        """Evaluate together, on all layers, those of ``trials`` that need confirmation and use the
         mesh of the first."""
         if self._whole is not None and len(trials) > 1:
             mesh = trials[0].mesh
@@ -233,20 +232,20 @@ class Trials:
             self._whole.run(mesh, [trial.shardings for trial in near])
 
     def _is_near(self, trial: Trial) -> bool:
-        """Whether the peak could be over the limit, or is what is minimized."""
+        """Whether the peak could exceed the limit, or is minimized."""
         peak = trial.row.peak_bytes
         return self.is_lean or (peak is not None and peak > self._limit * self._far)
 
     def known(self, mesh: Mesh, shardings: Shardings) -> Trial | None:
-        """Return what has been evaluated for ``shardings``."""
+        """Return the evaluation of ``shardings`` if there is one."""
         return self._known.get((mesh, shardings))
 
     def give(self, seconds: float) -> None:
-        """Stop after ``seconds`` from the start instead."""
+        """Set the time limit to ``seconds`` from the start."""
         self._seconds = seconds
 
     def edit(self, shardings: Shardings) -> dict[str, str]:
-        """Return the edit of a session that makes these annotations."""
+        """Return the session edit for these annotations."""
         return {
             pattern: spec(dims)
             for role, dims in zip(self._roles, shardings, strict=True)
@@ -255,14 +254,13 @@ class Trials:
         }
 
     def session(self, trial: Trial, patterns: Mapping[str, str] | None = None) -> Session:
-        """Return a session with the annotations of ``trial``, or with ``patterns`` in their
-        place."""
+        """Return a session with the annotations of ``trial``, or with ``patterns`` instead."""
         edit = self.edit(trial.shardings) if patterns is None else patterns
         return self._scorer.session(trial.mesh, edit)
 
     def completed(self, trial: Trial) -> list[Dims]:
-        """Return how propagation shards the first argument or result of each role; of values
-        nothing."""
+        """Return, for each role, the sharding of its first argument or result after propagation;
+        nothing for values."""
         session = self.session(trial)
         ports = (*session.result.arguments(), *session.result.results())
         by_name = {port.label or port.name: port for port in reversed(ports)}
@@ -275,7 +273,7 @@ class Trials:
         ]
 
     def with_patterns(self, trial: Trial, patterns: Mapping[str, str]) -> Trial:
-        """Return what ``patterns``, others for the same roles, lead to; not kept."""
+        """Evaluate ``patterns``, which annotate the same roles differently; the row is not kept."""
         [row] = self._scorer.rows(trial.mesh, [patterns])
         return self.trial(trial.mesh, trial.shardings, row)
 
@@ -288,7 +286,7 @@ class Trials:
         self._report(self.best, self.fraction)
 
     def trial(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> Trial:
-        """Return ``row``, what ``shardings`` lead to, with its rank."""
+        """Return ``row``, the figures of ``shardings``, as a trial with its rank."""
         count = sum(
             dims is not None and role.donor is None
             for role, dims in zip(self._roles, shardings, strict=True)
@@ -302,20 +300,20 @@ class Trials:
 
 
 def dims_of(sharding: TensorSharding | None, role: Role) -> Dims:
-    """Return the axes of each dim of a member of ``role``, but for parts of axes."""
+    """Return the axes of each dim of a member of ``role``, without sub-axes."""
     if sharding is None:
         return ((),) * len(role.shape)
     return tuple(tuple(axis.name for axis in dim.axes if axis.is_full) for dim in sharding.dims)
 
 
 def price_of(current: Trial, leaner: Trial) -> float:
-    """Return what a change costs for each byte over the limit that it saves."""
+    """Return the cost of a change per byte that it saves of the excess over the limit."""
     return (leaner.rank[1] - current.rank[1]) / (current.rank[0] - leaner.rank[0])
 
 
 def apart(trials: Iterable[Trial]) -> list[Trial]:
-    """Return the best trial of each set of figures, the best first: annotations that propagation
-    completes alike are the same start, and those that are refused are none."""
+    """Return the best trial of each set of equal figures, the best first. Annotations that
+    propagation completes alike are one starting point; refused ones are left out."""
     found: dict[object, Trial] = {}
     accepted = (trial for trial in trials if trial.row.error is None)
     for trial in sorted(accepted, key=lambda trial: trial.rank):

@@ -1,4 +1,4 @@
-"""A plan on the user's own trees: shardings, rules for names, and the function that runs."""
+"""A plan in the user's own trees: shardings, name rules, and the function that runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from shardcore.plan.answer import Plan
 
 _RESULT = re.compile(r"^result(?=[\[.]|$)")
-"""What JAX puts before the path of a result."""
+"""The prefix that JAX puts before the path of a result."""
 
 
 def in_shardings(result: Any, specs: Mapping[str, Spec]) -> tuple[Any, ...]:
-    """Return ``specs``, by the names of arguments, in the trees of the positional arguments of
-    ``result``, that of a JAX function; of another program in order."""
+    """Return ``specs``, given by argument name, in the trees of the positional arguments of the JAX
+    function of ``result``; for other programs as a flat tuple."""
     if not _has_trees(result):
         return tuple(specs.get(port.name) for port in result.arguments())
     positional, _ = result.map_inputs(lambda port: _of_jax(specs.get(port.name)))
@@ -29,28 +29,28 @@ def in_shardings(result: Any, specs: Mapping[str, Spec]) -> tuple[Any, ...]:
 
 
 def out_shardings(result: Any, specs: Mapping[str, Spec]) -> Any:
-    """Return ``specs``, by the names of results, likewise in the tree of the results."""
+    """Return ``specs``, given by result name, in the tree of the JAX function's results."""
     if not _has_trees(result):
         return tuple(specs.get(port.name) for port in result.results())
     return result.map_outputs(lambda port: _of_jax(specs.get(port.name)))
 
 
 def rules(result: Any) -> dict[str, Any]:
-    """Return a rule for each kind of the arguments of ``result``."""
+    """Return the name rules for the arguments of ``result``."""
     found = port_rules(result.arguments())
     return {rule: _of_jax(spec) for rule, spec in found.items()} if _has_trees(result) else found
 
 
 def port_rules(ports: Sequence[Port]) -> dict[str, Spec]:
-    """Return a rule for each kind of ``ports``, arguments or results."""
+    """Return the name rules for ``ports``, arguments or results."""
     specs = specs_of(ports)
     by_path = {path(port): specs[port.name] for port in ports if port.name in specs}
     return name_rules(by_path, Spec(()))
 
 
 def path(port: Port) -> str:
-    """Return the path of an argument with ``/`` between its steps, or its name; of a result the
-    path within what the function returns."""
+    """Return the path of an argument with ``/`` between its steps, or its name; for a result the
+    path within the function's return value."""
     return "/".join(steps(_RESULT.sub("", port.label))) if port.label else port.name
 
 
@@ -71,7 +71,7 @@ def apply(plan: Plan, devices: Sequence[Any] | None) -> Any:
 
 
 def _has_trees(result: Any) -> bool:
-    """Whether ``result`` is that of a JAX function."""
+    """Whether ``result`` is a ``JaxResult``, which has trees."""
     return hasattr(result, "map_inputs")
 
 

@@ -1,4 +1,4 @@
-"""Measured steps beside what their programs cost, as tables."""
+"""Tables of measured steps next to the estimated costs of their programs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _signed(share: float | None) -> str:
 
 
 def _remarks(lines: Sequence[Line]) -> list[Part]:
-    """What is assumed and not modelled, with the rows of each."""
+    """The assumptions, and what is not modelled, with the rows that each concerns."""
     parts: list[Part] = []
     for title, said in (
         ("assumed, where the source does not say", lambda line: line.assumptions),
@@ -96,7 +96,7 @@ def _remarks(lines: Sequence[Line]) -> list[Part]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Ascending ``numbers`` in short.
+    """Ascending ``numbers`` as text, with ranges.
 
     >>> ranges([1, 2, 3, 7])
     '1-3, 7'

@@ -1,4 +1,4 @@
-"""Measured steps beside what the time model says of them, as a table."""
+"""A table of measured steps next to the time model's estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one program costs on every chip, as a table."""
+"""A table of the cost of one program on every known chip."""
 
 from __future__ import annotations
 

@@ -29,25 +29,25 @@ NAMES = {
 
 
 def format_of(name: str) -> Callable[[float], str]:
-    """Return what writes the figure called ``name``."""
+    """Return the function that formats the figure called ``name``."""
     if name.endswith("_bytes"):
         return format_bytes
     return format_count if name == "flops" else format_seconds
 
 
 def signed(figure: Figure) -> str:
-    """Return how much it changed."""
+    """Return the signed change of a figure."""
     text = format_of(figure.name)(abs(figure.change))
     return f"{'-' if figure.change < 0 else '+'}{text}" if figure.change else "="
 
 
 def percent(figure: Figure) -> str:
-    """Return how much it changed, in percent; empty if it did not, or was 0."""
+    """Return the change in percent; empty if there is none, or if the figure was 0."""
     return f"{figure.change / figure.before:+.1%}" if figure.before and figure.change else ""
 
 
 def comparison_parts(comparison: Comparison, *, top: int = 20) -> list[Part]:
-    """The parts of the report, with the ``top`` lines that changed most."""
+    """The parts of the report, with the ``top`` lines with the largest changes."""
     totals = (
         (
             NAMES[row.name],

@@ -1,4 +1,4 @@
-"""Prints text and tables, with control characters in the text of programs replaced."""
+"""Prints text and tables, replacing control characters that programs may contain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNBOUNDED = 1000
 """The width, in characters, of output that is no terminal: enough for any row."""
 MAX_DRAWN_ROWS = 1000
-"""Tables with more rows are not fitted to the terminal, which takes 60 us a row."""
+"""Larger tables are not fitted to the terminal, which takes 60 us per row."""
 
 Part: TypeAlias = "RenderableType | PlainTable | FittedTable"
 """A part of a report."""
@@ -83,8 +83,8 @@ def paragraph(text: str, *, is_title: bool = False) -> Text:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], wrapped: Sequence[str] = ()
 ) -> Part:
-    """A table without rules; columns of numbers, whose names start with ``>``, are right-aligned
-    and never shortened, those in ``wrapped`` are wrapped where others are cut.
+    """A table without rules. Columns of numbers, whose names start with ``>``, are right-aligned
+    and never shortened; columns in ``wrapped`` are wrapped, others are cut.
     """
     rows = list(rows)
     if len(rows) > MAX_DRAWN_ROWS:
@@ -93,15 +93,15 @@ def table(
 
 
 class _Piped(Console):
-    """A console whose output may be closed by its reader, which the command line answers."""
+    """A console for output that its reader may close; the command line handles the error."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error that is handled; rich would end the process with code 1."""
+        """Raise the current exception; rich would end the process with code 1."""
         raise
 
 
 def standard_console() -> Console:
-    """Standard output: as wide as the terminal or as ``COLUMNS`` says, unbounded without either."""
+    """Standard output, with the width of the terminal or of ``COLUMNS``; else unbounded."""
     console = _Piped(highlight=False, soft_wrap=False)
     is_bounded = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
     return console if is_bounded else _Piped(highlight=False, width=UNBOUNDED)
@@ -116,14 +116,14 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
             while piece := "\n".join(islice(lines, 1000)):
                 console.file.write(piece + "\n")
         else:
-            # Only a terminal needs sentences in lines.
+            # Only a terminal needs sentences broken into lines.
             console.print(part, soft_wrap=isinstance(part, Text) and not console.is_terminal)
 
 
 def plain_text(parts: Iterable[Part]) -> str:
     """``parts`` without colours."""
     written = StringIO()
-    # Without styles where FORCE_COLOR is set, and as text in a notebook, where rich shows HTML.
+    # Without styles even if FORCE_COLOR is set, and as text in a notebook, where rich shows HTML.
     console = Console(
         width=UNBOUNDED, color_system=None, highlight=False, file=written, force_jupyter=False
     )

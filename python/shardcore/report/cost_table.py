@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
-    """The parts of the report, ``top`` rows of each ranking."""
+    """The parts of the report, with ``top`` rows of each ranking."""
     parts: list[Part] = [paragraph(_overview(cost))]
     timed = [row for row in cost.ops[:top] if row.seconds > 0]
     on_host = cost.host_live_at_peak if cost.host else ()
@@ -64,7 +64,7 @@ def cost_parts(cost: Cost, *, top: int = 10) -> list[Part]:
 
 
 def scope_parts(cost: Cost, *, depth: int | None, merge: bool, top: int) -> list[Part]:
-    """The parts of the report by scope, ``top`` rows of it."""
+    """The parts of the report by scope, with ``top`` rows."""
     rows = cost.by_scope(depth, merge=merge)
     total = sum(row.step_seconds for row in rows)
     cells = (
@@ -119,7 +119,7 @@ def _overview(cost: Cost) -> str:
 
 
 def _usage(found: Usage) -> list[str]:
-    """The line on how well the step uses the chip; none if it has neither products nor tokens."""
+    """The line on MFU and so on; empty if the step has neither products nor tokens."""
     parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"] if found.hfu else []
     if found.recomputed_flops:
         parts.append(f"{found.recomputed_share:.1%} recomputed")
@@ -133,7 +133,7 @@ def _usage(found: Usage) -> list[str]:
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:
-    """The line on ops that the time of the step does not include; none if it includes all."""
+    """The line on ops that the step time does not include; empty if it includes all."""
     parts = []
     if missing.communication_ops:
         parts.append(
@@ -162,12 +162,12 @@ def _sums(name: str, sums: Mapping[str, Totals]) -> Part:
     return table((name, ">count", ">total bytes", ">total sent", ">time at peak"), rows)
 
 
-# An order that saves less of the peak than this is not worth a line.
+# If another order saves less of the peak than this, no line says so.
 SAVES = 0.95
 
 _SHOWN_SHARE = 0.005
 _SHOWN_OTHER = 0.01
-"""The share of FLOPs computed alike from which it is shown."""
+"""The share of other FLOPs from which on it is shown."""
 
 COLLECTIVE_COLUMNS = (
     "value",
@@ -198,7 +198,7 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
 
 
 def _largest(count: int, where: str = "") -> str:
-    """The title of the largest of ``count`` values."""
+    """The title of a table of the largest of ``count`` values."""
     if count == 1:
         return f"the value that is live at the peak{where}"
     return f"largest of the {count} values that are live at the peak{where}"

@@ -1,4 +1,4 @@
-"""What changed between two versions of a program, as tables."""
+"""Tables of the changes between two versions of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 _TOTALS = ("step_seconds", "compute_seconds", "comm_seconds", "peak_bytes")
-"""The figures that are shown whether they changed or not."""
+"""The figures that are shown even if they did not change."""
 
 
 def diff_parts(diff: Diff, *, top: int = 10) -> list[Part]:

@@ -1,4 +1,4 @@
-"""What ``shardcore doctor`` prints: a page of text for an issue."""
+"""The text that ``shardcore doctor`` prints, to be pasted into an issue."""
 
 from __future__ import annotations
 

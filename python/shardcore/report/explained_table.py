@@ -1,4 +1,4 @@
-"""The collectives of a compiled program as tables: where they come from, and how to remove them."""
+"""Tables of a compiled program's collectives: their origin, and edits that remove them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 MOST_EDITS = 5
-"""The collectives for which edits are tried, those that take longest."""
+"""How many collectives, the longest ones, edits are tried for."""
 
 _Row = tuple["ExplainedCollective", "ExplainedPart", int, int, "float | None"]
 
@@ -89,7 +89,7 @@ def _head(found: Explained) -> Iterable[str]:
 def _alike(
     pairs: Sequence[tuple[ExplainedCollective, ExplainedPart]],
 ) -> list[_Row]:
-    """The parts of one op and line that are alike, together: the first, how many, their sums."""
+    """The parts of one op and line, grouped if alike: the first part, their number, their sums."""
     known: dict[tuple[object, ...], list[tuple[ExplainedCollective, ExplainedPart]]] = {}
     for row, part in pairs:
         key = (row.kind, row.groups, row.runs, part.op, part.location, part.scope)

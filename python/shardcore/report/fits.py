@@ -1,4 +1,4 @@
-"""Whether the peak memory is within the memory of the chip, in words."""
+"""Says in words whether the peak fits into the memory of the chip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host of a device keeps, copies and computes, as lines and a table."""
+"""Lines and a table on what the program keeps, copies and computes on the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ARROWS = {"to_device": "to device", "to_host": "to host"}
 
 
 def host_lines(cost: Cost) -> Iterator[str]:
-    """The lines on the host; none if the program does not use it."""
+    """The lines about the host; none if the program does not use it."""
     host = cost.host
     if not host:
         return
@@ -67,7 +67,7 @@ def transfers_part(rows: Iterable[HostTransfer]) -> Part:
 
 
 def largest_transfers(cost: Cost, top: int) -> list[HostTransfer]:
-    """The ``top`` transfers of most bytes."""
+    """The ``top`` transfers with the most bytes."""
     return sorted(cost.host.transfers, key=lambda row: -row.total_bytes)[:top]
 
 

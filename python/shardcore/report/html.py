@@ -1,4 +1,4 @@
-"""Results and others in a notebook: tables of memory, axes, collectives and values."""
+"""HTML for notebooks: tables of memory, axes, collectives and values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 MAX_ROWS = 40
-"""More values than these are not listed."""
+"""If there are more values, they are not listed."""
 MAX_COLLECTIVES = 10
-"""Only the most expensive ones are listed."""
+"""How many collectives, the most expensive ones, are listed."""
 STYLE = 'style="font-family: ui-monospace, monospace; font-size: 12px; text-align: left"'
 
 
 def result_html(result: Result) -> str:
-    """Return ``result`` as an element of HTML: memory, axes, collectives, values."""
+    """Return ``result`` as an HTML element: memory, axes, collectives, values."""
     summary = result.summary()
     before, after = summary["before"], summary["after"]
     values, more = selection(result, MAX_ROWS)
@@ -57,7 +57,7 @@ def result_html(result: Result) -> str:
 
 
 def _costs(result: Result) -> tuple[list[list[str]], str]:
-    """The row of the peak memory, and the collectives; the reason if there is no cost."""
+    """The row of the peak and the collectives; if there is no cost, the reason."""
     try:
         cost = result.cost()
     except ShardcoreError as error:
@@ -76,7 +76,7 @@ def _costs(result: Result) -> tuple[list[list[str]], str]:
 
 
 def value_html(value: Value) -> str:
-    """Return ``value`` as an element of HTML, with a picture of its sharding if it has one."""
+    """Return ``value`` as an HTML element, with a picture of its sharding if it has one."""
     head = escape(f"{value.name}: {value.type}")
     where = f" <i>{escape(value.location)}</i>" if value.location else ""
     known = value.sharding is not None and value.sharding.mesh is not None
@@ -89,7 +89,7 @@ def _rows(values: Sequence[Value]) -> list[list[str]]:
 
 
 def module_html(module: Module) -> str:
-    """Return ``module`` as an element of HTML: what is in it, its meshes, its first values."""
+    """Return ``module`` as an HTML element: its size, its meshes, its first values."""
     totals = module.totals()
     meshes = [
         [f"@{name}", ", ".join(f"{axis.name}={axis.size}" for axis in mesh.axes)]
@@ -108,7 +108,7 @@ def module_html(module: Module) -> str:
 
 
 def factor_table_html(table: FactorTable) -> str:
-    """Return ``table`` as an element of HTML: factors before and after a visit."""
+    """Return ``table`` as an HTML element: factors before and after a visit."""
     free = [(name, getattr(table, name)) for name in ("replicated", "unreduced")]
     free = [(name, axes) for name, axes in free if axes]
     sizes = (f"{symbol}={size}" for symbol, size, _ in table.factors)
@@ -133,12 +133,12 @@ def factor_table_html(table: FactorTable) -> str:
 
 
 def parts_html(parts: Iterable[Part]) -> str:
-    """Return the parts of a report as an element of HTML."""
+    """Return the parts of a report as an HTML element."""
     return f"<div {STYLE}>{''.join(map(_part, parts))}</div>"
 
 
 def text_html(text: object) -> str:
-    """Return the lines of ``str(text)`` as an element of HTML."""
+    """Return the lines of ``str(text)`` as an HTML element."""
     return f'<pre style="font-size: 12px">{escape(str(text))}</pre>'
 
 

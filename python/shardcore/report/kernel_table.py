@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def kernel_parts(cost: Cost, *, top: int = 10) -> list[Part]:
-    """The parts of the report: sums, and the ``top`` kernels that take longest over all runs."""
+    """The parts of the report: sums, and the ``top`` kernels with the longest total times."""
     kernels = cost.kernels
     runs = sum(row.count for row in kernels)
     moved = sum(row.bytes * row.count for row in kernels)
@@ -46,7 +46,7 @@ def kernel_text(cost: Cost, *, top: int = 10) -> str:
 
 
 def _cells(row: Kernel) -> tuple[str, ...]:
-    """The cells of a kernel; time is that of all its runs."""
+    """The cells of a kernel; the time is that of all runs."""
     name = row.name.removeprefix("stablehlo.")
     return (
         f"copy for {name}" if row.is_copy else name,

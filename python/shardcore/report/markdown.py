@@ -1,4 +1,4 @@
-"""Reports as Markdown, for what GitHub shows: comments, and summaries of jobs."""
+"""Reports as Markdown for GitHub: comments, and job summaries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<|~#$@&]|://|:\w+:|www\.")
-"""What Markdown, or GitHub, would not show as it is."""
+"""Characters that Markdown, or GitHub, would interpret."""
 _ESCAPED = re.compile(r"([\\`*_{}\[\]<|~#$@&])")
 
 
@@ -39,11 +39,11 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
 
 
 def _cell(text: str) -> str:
-    """``text`` as it is, or as code where it is not only words."""
+    """``text`` as it is, or as code if it contains special characters."""
     if not _SPECIAL.search(text):
         return text
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     space = " " if longest else ""
-    # The bar ends a cell, in code too.
+    # The bar ends a cell, even inside code.
     return f"{fence}{space}{text}{space}{fence}".replace("|", "\\|")

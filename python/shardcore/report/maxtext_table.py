@@ -1,4 +1,4 @@
-"""The step of a configuration of MaxText and its cost, as tables."""
+"""Tables of the training step of a MaxText configuration and its cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def maxtext_parts(step: Step, cost: Cost) -> list[Part]:
-    """The parts of the report: what the step costs, what it is, and what of it is not modelled."""
+    """The parts of the report: the cost, the step, and what is not modelled."""
     parts = [
         paragraph(_answer(step, cost)),
         paragraph("\nthe step", is_title=True),
@@ -54,7 +54,7 @@ def _answer(step: Step, cost: Cost) -> str:
 
 
 def _collectives(cost: Cost) -> Part:
-    """The sums of each kind over the same axes, the longest first."""
+    """The sums over collectives of the same kind and axes, the longest first."""
     sums: dict[tuple[str, str], list[float]] = {}
     for site, found in cost.by_site().items():
         row = sums.setdefault((site.kind, ",".join(site.axes)), [0, 0, 0, 0])

@@ -1,4 +1,4 @@
-"""What was measured of a chip, and how well its figures reproduce it, as tables."""
+"""Tables of a chip's measurements, and of how well the fitted figures reproduce them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def measured_parts(found: Measurements, output: str | None, *, with_ops: bool) -> list[Part]:
-    """The parts of the report; ``output`` is the file that was written."""
+    """The parts of the report; ``output`` is the name of the written file."""
     chip, fit = found.chip, found.fit
     rates = [
         f"{format_count(chip.flops_per_second(dtype) * chip.achieved.products_of(dtype))}FLOP/s "
@@ -67,14 +67,14 @@ def _ops(fit: Fit) -> Part:
 
 
 def _figures(chip: Hardware, group: str) -> str:
-    """The figures that ``group`` shows."""
+    """The figures that ``group`` determines."""
     from shardcore.costs.fit import figures_of
 
     return ", ".join(f"{name} {_shown(name, value)}" for name, value in figures_of(chip, group))
 
 
 def _shown(name: str, value: float) -> str:
-    """The figure ``name`` in its unit."""
+    """The figure ``name`` with its unit."""
     if name.endswith("bytes_per_second"):
         return f"{format_bytes(value)}/s"
     if name.endswith("bytes"):

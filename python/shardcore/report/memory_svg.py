@@ -1,4 +1,5 @@
-"""What is in memory over a program, as SVG: a coloured layer for each group of values."""
+"""The memory over the course of a program as SVG, with a coloured layer for each group of
+values."""
 
 from __future__ import annotations
 
@@ -14,26 +15,26 @@ if TYPE_CHECKING:
     from shardcore.costs.memory import MemoryTimeline
 
 _WIDTH, _HEIGHT = 720, 300
-"""Size of the chart, in pixels."""
+"""The size of the chart, in pixels."""
 _LEFT, _TOP, _LINE = 90, 40, 18
-"""Space for the scale and the title; height of a line of text."""
+"""The space for the scale and the title, and the height of a line of text."""
 _COLUMNS = 180
-"""The most places of the program that are drawn."""
+"""How many points of the program are drawn at most."""
 _LAYERS = 10
-"""The most groups that are drawn; others are one."""
+"""How many groups are drawn at most; the rest is one layer."""
 _FONT = 'font-family="ui-monospace, monospace" font-size="12"'
 
 
 def memory_svg(timeline: MemoryTimeline, by: str = "scope") -> str:
-    """Return the bytes in memory over the program as an element of SVG, with a layer for each
-    group of :meth:`~shardcore.costs.MemoryTimeline.by`, a line for the memory of the chip where it
-    is in sight, and the op at the peak.
+    """Return the bytes in memory over the program as an SVG element, with a layer for each group of
+    :meth:`~shardcore.costs.MemoryTimeline.by`, a line for the chip's memory if it is in the range,
+    and the op at the peak.
     """
     places = sampled(timeline, _COLUMNS)
     layers = _layers(timeline.by(by, places), len(places))
     sizes = [timeline.points[place].bytes for place in places]
     peak = max(sizes, default=0)
-    # The limit is drawn where the chart does not become flat.
+    # The limit is drawn only if the chart does not become flat.
     top = max(peak, timeline.limit if timeline.limit <= 1.5 * peak else 0, 1)
     height = _TOP + _HEIGHT + _LINE * (len(layers) + 3)
     drawn = [_text(4, 14, _title(timeline, peak)), *_scale(top)]
@@ -59,7 +60,7 @@ def memory_svg(timeline: MemoryTimeline, by: str = "scope") -> str:
 
 
 def _layers(groups: dict[str, list[int]], count: int) -> dict[str, list[int]]:
-    """The first groups, and the sums of the others."""
+    """The first groups, and the sum of the others."""
     names = [name for name, row in groups.items() if any(row)]
     first = {name: groups[name] for name in names[:_LAYERS]}
     rest = [groups[name] for name in names[_LAYERS:]]
@@ -92,7 +93,7 @@ def _area(below: list[int], above: list[int], top: float, colour: str, title: st
 
 
 def _scale(top: float) -> list[str]:
-    """Lines at quarters of the largest size."""
+    """Lines at quarters of the maximum."""
     return [_rule(top * part / 4, top, "", "#8888") for part in range(5)]
 
 

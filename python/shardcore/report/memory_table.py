@@ -1,4 +1,4 @@
-"""What is in memory over a program, as text."""
+"""The memory over the course of a program, as text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 ROWS = 24
 """Rows of the chart."""
 BAR = 20
-"""Characters of the longest bar of the chart."""
+"""The length of the longest bar, in characters."""
 
 
 def memory_parts(timeline: MemoryTimeline, *, top: int = 10) -> list[Part]:
-    """The parts of the report: the chart, and ``top`` rows of each ranking of the peak."""
+    """The parts of the report: the chart, and ``top`` rows of each ranking at the peak."""
     if not timeline.points:
         return [paragraph("nothing is in memory")]
     peak = timeline.points[timeline.peak]
@@ -64,7 +64,7 @@ def memory_text(timeline: MemoryTimeline) -> str:
 
 
 def sampled(timeline: MemoryTimeline, most: int) -> list[int]:
-    """At most ``most`` places of the ops, in order: of each part of the program that with most
+    """Up to ``most`` indices of ops, in order: from each part of the program the op with the most
     bytes in memory.
     """
     points, count = timeline.points, len(timeline.points)

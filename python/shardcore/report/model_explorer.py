@@ -1,10 +1,10 @@
-"""A program as Google's Model Explorer shows it: a graph for each function, with what is known of
-each value, and node data as layers over it: shardings, bytes, predicted seconds.
+"""A program for Google's Model Explorer: a graph for each function, with attributes of each value,
+and node data as overlays: shardings, bytes, predicted seconds.
 
 Ops are in nested groups: regions of loops and conditionals, and the scopes of ``jax.named_scope``.
 
-Source: ``graph_builder.py`` and ``node_data_builder.py`` of Model Explorer 0.1.34, and what its
-page takes of a file of JSON.
+Source: ``graph_builder.py`` and ``node_data_builder.py`` of Model Explorer 0.1.34, and the JSON
+that its page reads.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
 
 _COLOURS = ("#8ecae6", "#ffb703", "#90be6d", "#f28482", "#cdb4db", "#f9c74f", "#a3b18a", "#b5838d")
-"""Of shardings, in the order in which they are seen."""
+"""The colours of shardings, in order of first appearance."""
 _NO_COLOUR = "#eeeeee"
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#e76f51"}]
 _MOST_CHARACTERS = 200
-"""The characters of an attribute that are shown."""
+"""How many characters of an attribute are shown."""
 
 Graphs = dict[str, dict[str, Any]]
 """Node data by function."""
 
 
 def graphs(result: Result) -> dict[str, Any]:
-    """Return the graphs of the completed program, one for each function."""
+    """Return the graphs of the propagated program, one for each function."""
     module = result.module
     labels = {port.name: port.label for port in result.arguments() if port.label}
     given = _given(module)
@@ -50,7 +50,7 @@ def graphs(result: Result) -> dict[str, Any]:
 
 
 def _given(module: Module) -> dict[str, list[str]]:
-    """For arguments of regions the values that flow to them."""
+    """For arguments of regions the values that flow into them."""
     return {
         target.qualified_name: [source.qualified_name for source in edge.sources]
         for edge in module.edges()
@@ -70,10 +70,10 @@ class _Function:
         self._given = given
         self._nodes: list[dict[str, Any]] = []
         self._made_by: dict[str, tuple[str, str]] = {}
-        """For each value the node that makes it, and the number of its output."""
+        """For each value its producer's node and the number of the output."""
 
     def record(self, module: Module) -> dict[str, Any]:
-        # Without recursion: regions may be nested deeply.
+        # Without recursion, because regions may be nested deeply.
         left: list[tuple[Block, str]] = [(block, "") for block in self._function.regions[0]]
         while left:
             block, group = left.pop(0)
@@ -89,16 +89,16 @@ class _Function:
         }
 
     def _argument(self, value: Value, group: str) -> None:
-        """A node for an argument of the function or of a region."""
+        """Add a node for an argument of the function or of a region."""
         name = value.qualified_name
-        # Values that a region returns flow there, too, but have no node yet.
+        # Values that a region returns flow there too, but have no node yet.
         sources = [each for each in self._given.get(name, ()) if each in self._made_by]
         self._made_by[name] = (name, "0")
         label = self._labels.get(value.name, value.name)
         self._add(name, label, group, sources, [value], {})
 
     def _op(self, op: Op, group: str) -> Iterator[tuple[Block, str]]:
-        """A node for an op; yielded are the blocks in it, with their groups."""
+        """Add a node for an op; yield the blocks in it, with their groups."""
         node = op.results[0].qualified_name if op.results else f"{op.name} {len(self._nodes)}"
         label = op.name.removeprefix("stablehlo.").removeprefix("func.")
         scope, _ = scope_of(op.name_stack)
@@ -152,7 +152,7 @@ class _Function:
 
 
 def _below(scope: str, group: str) -> str:
-    """``scope`` without what the groups around it, those of scopes, have of it already."""
+    """``scope`` without the part that the enclosing scope groups already have."""
     around = group.split("/")
     names = scope.split("/")
     shared = 0
@@ -168,7 +168,7 @@ def _step(name: str) -> str:
 
 
 def _facts(value: Value) -> dict[str, str | None]:
-    """What is known of a value, as texts by name."""
+    """The attributes of a value, as texts by name."""
     size = value.bytes_per_device
     return {
         "value": value.qualified_name,
@@ -228,10 +228,10 @@ def _put(graphs: Graphs, function: str, node: str, row: Mapping[str, Any]) -> No
 
 
 def write(result: Result, cost: Cost, path: str) -> list[str]:
-    """Write the graphs and their node data beside each other; return their paths.
+    """Write the graphs and their node data to files next to each other; return their paths.
 
-    ``path`` is that of the graphs, ``out.json``, or without its ending, ``out``; beside it are
-    written ``out.sharding.json``, ``out.bytes.json`` and ``out.seconds.json``.
+    ``path`` is the file of the graphs, ``out.json``, or just ``out``; the node data are written to
+    ``out.sharding.json``, ``out.bytes.json`` and ``out.seconds.json``.
 
     Raises:
         OSError: a file cannot be written.

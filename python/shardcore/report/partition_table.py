@@ -1,4 +1,4 @@
-"""A partitioned program, as tables."""
+"""Tables of a partitioned program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def print_partition(partitioned: Partitioned, proof: Proof | None = None, *, top: int = 10) -> None:
-    """Print the report, ``top`` rows of each ranking."""
+    """Print the report, with ``top`` rows of each ranking."""
     show(partition_parts(partitioned, top=top))
     if proof is not None:
         show([paragraph(f"\n{proof}")])

@@ -1,7 +1,7 @@
 """A sharding as a picture: a grid of the blocks of a tensor, each with the devices that hold it.
 
-The last two sharded dims are the rows and columns of a grid; there is one grid for each block of
-the other sharded dims. Of a large picture the first blocks are drawn, with a note.
+The last two sharded dims are the rows and columns of a grid; each block of the other sharded dims
+has its own grid. For a large picture only the first blocks are drawn, with a note.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from shardcore.report.placement import Placement, device_text, num_blocks
 from shardcore.units import plural
 
 MAX_ROWS, MAX_COLUMNS, MAX_PANELS = 16, 16, 4
-"""The most blocks and grids that are drawn."""
+"""How many rows, columns and grids are drawn at most."""
 
 MAX_LISTED = 1 << 16
-"""The most devices that are enumerated, where sub-axes do not divide each other."""
+"""How many devices are enumerated at most, if sub-axes do not divide each other."""
 
 
 @dataclass(frozen=True)
@@ -27,32 +27,32 @@ class Panel:
     """One grid."""
 
     title: str
-    """The blocks of the dims that are not in the grid; empty if there is none."""
+    """The blocks of the dims that are not in the grid; empty if there are no such dims."""
     cells: tuple[tuple[str, ...], ...]
     """The devices of each block, row by row."""
     numbers: tuple[tuple[int, ...], ...]
-    """The number of each block among all, row by row."""
+    """The index of each block among all blocks, row by row."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing: ``str()`` is text for terminals, and notebooks display it as SVG."""
+    """A drawing: ``str()`` is text for terminals; notebooks display SVG."""
 
     caption: tuple[str, ...]
     """The sharding, the mesh, and the blocks of each dim."""
     row_dim: int | None
-    """The dim of the rows."""
+    """The dim along the rows."""
     column_dim: int | None
-    """The dim of the columns."""
+    """The dim along the columns."""
     rows: tuple[str, ...]
-    """The elements of each row of blocks."""
+    """The element range of each row of blocks."""
     columns: tuple[str, ...]
-    """The elements of each column of blocks."""
+    """The element range of each column of blocks."""
     panels: tuple[Panel, ...]
     num_blocks: int
     """The number of different blocks, drawn or not."""
     left_out: str
-    """What is not drawn; empty if all is."""
+    """A note on what is not drawn; empty if everything is."""
 
     def __str__(self) -> str:
         from shardcore.report.picture_text import text
@@ -69,12 +69,12 @@ class Picture:
 
 
 def picture(sharding: TensorSharding | None, shape: Sequence[int | None] | None = None) -> Picture:
-    """Draw ``sharding``, of a tensor of shape ``shape`` if that is known.
+    """Draw ``sharding`` of a tensor with shape ``shape`` (if known).
 
     Raises:
-        VerificationError: there is no sharding, its mesh is not known (``unknown-mesh``), or the
-            shape has another number of dims (``invalid-sharding``).
-        ProgramTooLargeError: the devices have to be enumerated, and are too many.
+        VerificationError: there is no sharding, its mesh is unknown (``unknown-mesh``), or the
+            shape has another rank (``invalid-sharding``).
+        ProgramTooLargeError: the devices have to be enumerated, and there are too many.
     """
     if sharding is None or sharding.mesh is None:
         raise VerificationError(
@@ -171,7 +171,7 @@ def _number(placement: Placement, block: Sequence[int]) -> int:
 def _elements(
     placement: Placement, dim: int | None, number: int, sizes: Sequence[int] | None
 ) -> str:
-    """The range of a block along ``dim``, or its number if the size is not known."""
+    """The element range of a block along ``dim``, or its number if the size is unknown."""
     if dim is None:
         return ""
     if sizes is None:

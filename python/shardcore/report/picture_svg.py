@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from shardcore.report.picture import Panel, Picture
 
 _CHARACTER = 7.2
-"""Width of a character of the font, in pixels."""
+"""The width of a character, in pixels."""
 _ROW, _LINE, _BASELINE = 26, 16, 12
-"""Heights of a row of blocks and of a line of text, and how far down its letters stand."""
+"""The heights of a row of blocks and of a line of text, and the offset of its baseline."""
 _GAP, _PAD = 12, 8
-"""Space between grids and beside text."""
+"""The gap between grids, and the padding of text."""
 _FONT = 'font-family="ui-monospace, monospace" font-size="12"'
 
 
 def html(picture: Picture) -> str:
-    """Return ``picture`` as an element of HTML."""
+    """Return ``picture`` as an HTML element."""
     caption = "<br>".join(escape(line) for line in picture.caption)
     left_out = f"<div><i>{escape(picture.left_out)}</i></div>" if picture.left_out else ""
     return (
@@ -29,7 +29,7 @@ def html(picture: Picture) -> str:
 
 
 def svg(picture: Picture) -> str:
-    """Return the grids of ``picture`` as an element of SVG."""
+    """Return the grids of ``picture`` as an SVG element."""
     corner = "" if picture.row_dim is None else f"dim {picture.row_dim}"
     cells = [cell for panel in picture.panels for row in panel.cells for cell in row]
     width = max(map(len, (*cells, *picture.columns, "dim 0"))) * _CHARACTER + 2 * _PAD
@@ -49,7 +49,7 @@ def svg(picture: Picture) -> str:
 
 
 class _Drawing:
-    """Grids below each other, ``top`` pixels high so far."""
+    """Grids below each other; ``top`` is the height so far, in pixels."""
 
     def __init__(self, picture: Picture, corner: str, gutter: float, width: float) -> None:
         self.parts: list[str] = []
@@ -91,7 +91,7 @@ class _Drawing:
         self.top += _LINE
 
     def _text(self, text: str, x: float, anchor: str, colour: str = "") -> None:
-        """Write ``text`` into the line that starts at ``top``."""
+        """Write ``text`` into the line whose upper edge is ``top``."""
         if text:
             fill = f' fill="{colour}"' if colour else ""
             place = f'x="{x:.1f}" y="{self.top + _BASELINE:.1f}" text-anchor="{anchor}"'
@@ -99,5 +99,5 @@ class _Drawing:
 
 
 def _colour(number: int) -> str:
-    """A light colour for a block; hues are a golden angle apart, so that neighbours differ."""
+    """A light colour for a block; hues are a golden angle apart, so neighbours differ."""
     return f"hsl({number * 137.508 % 360:.0f}, 70%, {80 - number % 3 * 6}%)"

@@ -1,4 +1,4 @@
-"""What the stages of a pipeline do when, as SVG: a Gantt chart."""
+"""The schedule of a pipeline's stages as an SVG Gantt chart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from shardcore.pipeline.schedules import Timeline
 
 _WIDTH, _ROW, _BAR = 900, 26, 20
-"""Pixels of the step, of a row and of its bars."""
+"""The widths and heights, in pixels, of the step, of a row and of its bars."""
 _LEFT, _RIGHT, _TOP = 70, 90, 40
 _LABEL = 14
-"""Pixels that the number of a micro-batch needs."""
+"""The width, in pixels, that the number of a micro-batch needs."""
 _FONT = 'font-family="ui-monospace, monospace" font-size="12"'
 _COLOURS = {"F": "#7aa6e0", "B": "#7cc08f", "W": "#e0b860", "U": "#b69ad6"}
 
@@ -66,7 +66,7 @@ def _title(timeline: Timeline) -> str:
 def _bar(
     stage: int, phase: str, at: tuple[float, float], names: tuple[str, str], opacity: float
 ) -> str:
-    """A bar between two parts of the step, with its name and the label that it has if it fits."""
+    """A bar between two times of the step, with a tooltip, and a label if it fits."""
     x, width = _LEFT + _WIDTH * at[0], _WIDTH * (at[1] - at[0])
     y = _TOP + _ROW * stage
     bar = (

@@ -1,4 +1,4 @@
-"""A pipeline as text: what was chosen, its stages, what it was chosen from, and its chart."""
+"""A pipeline as text: the choice, its stages, the alternatives, and its chart."""
 
 from __future__ import annotations
 

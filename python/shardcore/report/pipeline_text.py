@@ -1,4 +1,4 @@
-"""What the stages of a pipeline do when, as text."""
+"""The schedule of a pipeline's stages, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from shardcore.pipeline.schedules import Timeline
 
 COLUMNS = 56
-"""The characters of a step."""
+"""The width of the chart, in characters."""
 LEGEND = {
     "F": "forward",
     "B": "backward",
@@ -18,12 +18,12 @@ LEGEND = {
     "U": "update",
     ".": "waits",
 }
-"""What a character of the chart says."""
+"""The meaning of each character of the chart."""
 
 
 def gantt_text(timeline: Timeline, columns: int = COLUMNS) -> str:
-    """Return a row for each stage, of what it does at the middle of each of ``columns`` parts of
-    the step.
+    """Return a row for each stage: its phase at the middle of each of ``columns`` sections of the
+    step.
     """
     step = timeline.step_seconds
     rows = []
@@ -45,12 +45,12 @@ def gantt_text(timeline: Timeline, columns: int = COLUMNS) -> str:
 
 
 def spans(timeline: Timeline, stage: int) -> list[tuple[str, float, float]]:
-    """Return the phases of a stage, ``U`` for its end of the step, with their times."""
+    """Return the phases of a stage with their times; ``U`` is the optimizer update at its end."""
     found = [(task.phase, task.start, task.end) for task in timeline.tasks if task.stage == stage]
     end = timeline.spans[stage][1]
     return [*found, ("U", end - timeline.finish[stage], end)]
 
 
 def _cell(at: float, step: float, columns: int) -> int:
-    """The first part whose middle is not before ``at``."""
+    """The first section whose middle is not before ``at``."""
     return -int(-(at / step * columns - 0.5) // 1) if step else 0

@@ -1,8 +1,8 @@
 """Computes the devices that hold a block, without enumerating the devices of the mesh.
 
-The number of a block along a dim has one digit for each axis or sub-axis that shards the dim: the
-coordinate of its devices along it. A block fixes these digits; its devices have all coordinates
-along the remaining parts of the axes.
+The index of a block along a dim is a mixed-radix number with one digit for each axis or sub-axis
+that shards the dim: the coordinate of its devices along that axis. A block fixes these digits; its
+devices have all coordinates along the remaining parts of the axes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Axis:
 
     @property
     def num_places(self) -> int:
-        """The number of coordinates along a regular axis that share all digits of its parts."""
+        """How many coordinates along a regular axis have the same digits in all its parts."""
         return math.prod(size for size, _ in self._gaps)
 
     def places(self, digits: Sequence[int]) -> Iterator[int]:
@@ -52,7 +52,7 @@ class _Axis:
 
 
 def _offsets(gaps: Sequence[tuple[int, int]]) -> Iterator[int]:
-    """Sums of a multiple of each stride below its size, the last one varying first."""
+    """Sums of a multiple of each stride below its size; the last one varies fastest."""
     if not gaps:
         yield 0
         return
@@ -63,7 +63,7 @@ def _offsets(gaps: Sequence[tuple[int, int]]) -> Iterator[int]:
 
 
 class Placement:
-    """The devices of the blocks of ``sharding``, which is over ``mesh``."""
+    """The devices that hold each block of ``sharding`` over ``mesh``."""
 
     def __init__(self, sharding: TensorSharding, mesh: Mesh) -> None:
         self.mesh = mesh
@@ -72,7 +72,7 @@ class Placement:
         self._device_ids = mesh.device_ids
         parts: dict[str, list[tuple[int, int]]] = {axis.name: [] for axis in mesh.axes}
         self._digits: list[list[tuple[str, int]]] = []
-        """For each dim the axis and the size of each digit of its blocks' numbers."""
+        """For each dim the axis and the radix of each digit of its block indices."""
         for dim in sharding.dims:
             for axis in dim.axes:
                 parts[axis.name].append((axis.pre_size or 1, axis.size_in(mesh)))
@@ -82,10 +82,10 @@ class Placement:
         self.copies = (
             math.prod(axis.num_places for axis in self._axes.values()) if regular else None
         )
-        """The number of devices of each block; ``None`` if it differs among blocks."""
+        """The number of devices of each block; ``None`` if it differs between blocks."""
 
     def devices(self, block: Sequence[int]) -> Iterator[int]:
-        """The ids of the devices that hold the block with these numbers, in mesh order."""
+        """The ids of the devices that hold the block with these indices, in mesh order."""
         digits: dict[str, list[int]] = {name: [] for name in self._axes}
         for number, known in zip(block, self._digits, strict=True):
             below = math.prod(size for _, size in known)
@@ -98,7 +98,7 @@ class Placement:
     def _positions(
         self, axes: Sequence[tuple[str, _Axis]], digits: dict[str, list[int]]
     ) -> Iterator[int]:
-        """Positions in the mesh of ``axes``, major to minor, where the parts have ``digits``."""
+        """Mesh positions along ``axes``, major to minor, at which the parts have ``digits``."""
         if not axes:
             yield 0
             return
@@ -110,7 +110,7 @@ class Placement:
 
 
 def device_text(placement: Placement, block: Sequence[int], limit: int = 6) -> str:
-    """The devices that hold ``block``: ranges of ids as ``0-3``, or their number if many."""
+    """The devices that hold ``block``: id ranges such as ``0-3``, or their number if many."""
     shown = list(itertools.islice(placement.devices(block), 4 * limit + 1))
     runs: list[list[int]] = []
     for device in shown:

@@ -1,4 +1,4 @@
-"""A plan as tables: its annotations, what it costs, and what it was chosen from."""
+"""Tables of a plan: its annotations, its cost, and the alternatives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("kind", "mesh", ">step", ">compute", ">collectives", ">peak", "why not")
 _MOST_NAMES = 4
-"""The names of a target that lists several that are shown."""
+"""How many names of a list are shown."""
 _ENDS = {
     "done": "nothing better was found nearby",
     "seconds": "the time was up",
@@ -25,7 +25,7 @@ _ENDS = {
 
 def plan_parts(plan: Plan) -> list[Part]:
     """The parts of the report."""
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.partition_spec import spec_text
 
     cost = plan.cost
@@ -63,7 +63,7 @@ def plan_parts(plan: Plan) -> list[Part]:
 
 
 def _shown(target: str) -> str:
-    """``target``; of a list of many names the first ones."""
+    """``target``; only the first names of a long list."""
     names = listed(target)
     if len(names) <= _MOST_NAMES:
         return target
@@ -71,13 +71,13 @@ def _shown(target: str) -> str:
 
 
 def _made(constraint: Constraint) -> str:
-    """The name of a value in the user's file, or its op, with the line."""
+    """The variable of a value in the user's file, or its op, with the line."""
     known = constraint.site is not None and constraint.site.name
     return f"{known or constraint.primitive or constraint.op} at {constraint.place}"
 
 
 def _bound(plan: Plan) -> str:
-    """How far the plan is from what no plan can do better than."""
+    """A text on the distance between the plan and its lower bound."""
     if plan.objective == "time":
         value = format_seconds(plan.value)
         bound = f"{format_seconds(plan.bound)} at the peak"

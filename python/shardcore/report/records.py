@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def value_record(value: Value) -> dict[str, Any]:
     """``value`` as plain data.
 
-    ``shape`` and ``local_shape`` are lists of sizes, ``bytes_per_device`` counts bytes of the local
-    shape. ``op`` is the name of the op that makes it, ``traceback`` its call stack, innermost
-    first, and ``scope`` its names of ``jax.named_scope``, ``decoder/layer_3``. Unknown properties
-    (the shape of a token, a missing location, the op of an argument) are ``None``.
+    ``shape`` and ``local_shape`` are lists of sizes; ``bytes_per_device`` is the bytes of the local
+    shape. ``op`` is the name of the defining op, ``traceback`` its call stack, innermost first, and
+    ``scope`` its ``jax.named_scope``, ``decoder/layer_3``. Unknown properties (the shape of a
+    token, a missing location, the op of an argument) are ``None``.
     """
     return {
         "name": value.name,
@@ -36,8 +36,8 @@ def value_record(value: Value) -> dict[str, Any]:
 
 def record(result: Result, ignore: Sequence[str] = ()) -> dict[str, Any]:
     """``result`` as plain data: ``values``, see :func:`value_record`; ``summary``; ``warnings``,
-    each with a ``code``, a ``message`` and a ``hint``; and ``diagnostics``, but for the codes in
-    ``ignore``.
+    each with a ``code``, a ``message`` and a ``hint``; and ``diagnostics``, except those with a
+    code in ``ignore``.
     """
     return {
         "values": [value_record(value) for value in result.values()],

@@ -1,4 +1,4 @@
-"""Finds the repeated layers of a text, by lines that are alike but for the names in them."""
+"""Finds repeated layers in a text, by lines that are equal except for names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 MIN_LINES = 8
-"""Fewer lines are not folded."""
+"""Shorter repetitions are not folded."""
 MAX_LINES = 4000
 """Longer layers are not found."""
 
@@ -24,7 +24,7 @@ class Run:
 
     @property
     def times(self) -> int:
-        """How often the lines are repeated."""
+        """How many times the lines occur in a row."""
         return self.skipped // max(1, self.stop - self.start)
 
 
@@ -34,15 +34,15 @@ def unnamed(line: str) -> str:
 
 
 def runs(lines: Sequence[str]) -> list[Run]:
-    """Return ``lines`` as runs, the repeated ones with the number of lines that repeat them."""
+    """Return ``lines`` as runs; a repeated run counts the lines that repeat it."""
     return runs_of([unnamed(line) for line in lines])
 
 
 def runs_of(items: Sequence[Hashable]) -> list[Run]:
-    """Return ``items`` as runs, as :func:`runs` does lines.
+    """Return ``items`` as runs, like :func:`runs`.
 
-    Takes time in proportion to the items: a repetition is found where the next
-    :data:`MIN_LINES` items occurred last.
+    Takes linear time: a repetition is looked for only where the next :data:`MIN_LINES` items
+    occurred last.
     """
     numbers: dict[Hashable, int] = {}
     keys = [numbers.setdefault(item, len(numbers)) for item in items]

@@ -1,4 +1,4 @@
-"""A session in a notebook: what is annotated, and what the last edit changed."""
+"""A session in a notebook: the annotations, and what the last edit changed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def session_html(session: Session) -> str:
-    """Return ``session`` as an element of HTML: what is annotated, and what the last edit changed,
-    by value and by cost.
+    """Return ``session`` as an HTML element: the annotations, and what the last edit changed, by
+    value and by cost.
     """
     annotations = [(name, str(sharding)) for name, sharding in session.annotations.items()]
     drawn = _rows(("annotated", "count", "sharding"), [(name, (it,)) for name, it in annotations])
@@ -29,7 +29,7 @@ def session_html(session: Session) -> str:
 
 
 def _changed(before: Session, now: Session) -> str:
-    """What is another one after the last edit."""
+    """The changes made by the last edit."""
     try:
         found = list(_differences(before._propagated(), now._propagated()))
     except ShardcoreError as error:
@@ -40,10 +40,10 @@ def _changed(before: Session, now: Session) -> str:
 
 
 def _differences(before: Result, after: Result) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The arguments, results and values whose shardings differ, with both."""
+    """The arguments, results and values with different shardings, with both shardings."""
     old, new = _shardings(before), _shardings(after)
     for name, sharding in new.items():
-        # Reshards that only one of both has are among what the costs say.
+        # Reshards that only one result has are part of the cost comparison.
         if name in old and old[name] != sharding:
             yield name, (_text(old[name]), _text(sharding))
 
@@ -75,7 +75,7 @@ def _costs(before: Session, now: Session) -> str:
 
 
 def _rows(columns: tuple[str, ...], rows: Sequence[tuple[str, tuple[str, ...]]]) -> str:
-    """A table of ``rows``, those that differ in numbers of their names joined."""
+    """A table of ``rows``; rows whose names differ only in numbers are merged."""
     joined = folded((name, texts, texts) for name, texts in rows)
     lines = [[name, str(len(alike)), *alike[0]] for name, alike in joined]
     more = f"... {plural(len(lines) - MAX_ROWS, 'row')} more" if len(lines) > MAX_ROWS else ""

@@ -1,4 +1,4 @@
-"""The combinations of a sweep as a table."""
+"""A table of the combinations of a sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = (">step", ">compute", ">collectives", ">sent", ">peak")
 
 
 def sweep_parts(rows: Sequence[SweepRow], *, top: int = 20) -> list[Part]:
-    """The parts of the report: the first ``top`` rows, and how many are not shown."""
+    """The parts of the report: the first ``top`` rows, and the number of the others."""
     targets = list(rows[0].row.edit) if rows else []
     has_meshes = any(row.mesh is not None for row in rows)
     names = (*(["mesh"] if has_meshes else []), *targets, *COLUMNS)

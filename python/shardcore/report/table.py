@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from shardcore.report.console import Part
 
 MAX_PORTS = 60
-"""The most rows of arguments, and of results, that ``str(result)`` has."""
+"""The most rows of arguments, and of results, in ``str(result)``."""
 COLUMNS = ("value", "shape", "sharding", "local shape", "per device", "source")
 
 
 def format_shape(value: Value | Port) -> str:
-    """Shape and element type as MLIR writes them inside ``tensor<...>``: ``8x16xf32``."""
+    """Shape and element type as MLIR writes them in ``tensor<...>``: ``8x16xf32``."""
     if value.shape is None:
         return value.type
     return "x".join(
@@ -30,7 +30,7 @@ def format_shape(value: Value | Port) -> str:
 
 
 def format_local_shape(value: Value | Port) -> str:
-    """The shape that one device holds, ``4x16``; empty if it is not known."""
+    """The shape on one device, ``4x16``; empty if it is unknown."""
     return "" if value.local_shape is None else "x".join(map(str, value.local_shape))
 
 
@@ -51,16 +51,14 @@ def cells(value: Value) -> list[str]:
 
 
 def _figures(value: Value | Port) -> list[str]:
-    """Shape, sharding, local shape and bytes of a device."""
+    """Shape, sharding, local shape, and bytes on a device."""
     size = "" if value.bytes_per_device is None else format_bytes(value.bytes_per_device)
     sharding = format_sharding(value) or ("" if value.shape is None else REPLICATED)
     return [format_shape(value), sharding, format_local_shape(value), size]
 
 
 def result_text(result: Result) -> str:
-    """The arguments and results of ``result`` as a table, those of repeated layers in one row;
-    then totals.
-    """
+    """The arguments and results of ``result`` as a table, repeated layers merged; then totals."""
     parts: list[Part] = []
     for name, ports in (("argument", result.arguments()), ("result", result.results())):
         found = [(port.label or port.name, tuple(_figures(port)), port) for port in ports]
@@ -80,12 +78,12 @@ def result_text(result: Result) -> str:
 
 
 def values_table(result: Result, values: Sequence[Value]) -> Part:
-    """A table with a row for each of ``values`` of ``result``, those that passes made last.
+    """A table with a row for each of ``values`` of ``result``; those that passes inserted come
+    last.
 
-    Values of other functions than the entry function are called as ``why`` takes them,
-    ``@helper %12``.
+    Values outside of the entry function have the names that ``why`` accepts, ``@helper %12``.
 
-    The column of sources is left out if no value has one.
+    The source column is left out if no value has a source.
     """
     rows = [cells(value) for value in sorted(values, key=lambda value: is_inserted(value.name))]
     names = [f">{name}" if name == "per device" else name for name in COLUMNS]
@@ -99,8 +97,8 @@ def print_result(
 ) -> None:
     """Print the values of ``result`` as a table, then totals.
 
-    Of a program with more than ``limit`` tensors, half of the rows show the first arguments and
-    half the first results of ops (0 shows all). On a terminal lines fit its width.
+    If there are more than ``limit`` tensors, half of the rows show the first arguments and half the
+    first results of ops (0 shows all). On a terminal, lines fit its width.
     """
     values, more = selection(result, limit)
     if more:
@@ -110,7 +108,8 @@ def print_result(
 
 
 def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:
-    """The tensors of ``result`` to show, ``limit`` at most unless it is 0, and a note on others.
+    """The tensors of ``result`` to show, at most ``limit`` unless it is 0, and a note on the
+    others.
 
     If there are more, half are the first arguments and half the first results of ops.
     """

@@ -1,4 +1,4 @@
-"""What the time of a step hangs on, as a table."""
+"""A table of the figures that the step time depends on."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _COMPUTE = "compute (predicted)"
 
 
 def trace(cost: Cost, title: str = "step") -> dict[str, Any]:
-    """Return the predicted step as the data of a trace; ``title`` names the program."""
+    """Return the predicted step as trace data; ``title`` names the program."""
     tracks = {_COMPUTE: 0}
     events: list[dict[str, Any]] = []
     now = 0.0

@@ -1,5 +1,6 @@
-"""Fits tables to a width: columns without text go first, then places are shortened, then gaps, then
-shardings, and at last other text, the widest first; numbers, shapes and kinds never are.
+"""Fits tables to a width: empty text columns are dropped first; then locations are shortened, then
+gaps, then shardings, and last other text, the widest column first. Numbers, shapes and kinds are
+never shortened.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from shardcore.labels import file_line
 
 GAPS = (2, 1)
-"""Spaces between columns, where there is room for two and where there is not."""
+"""The spaces between columns: normally, and if there is not enough room."""
 LEAST = 10
-"""Characters that a shortened cell keeps."""
+"""The least number of characters of a shortened cell."""
 
 _PLACES = ("source", "line", "location")
 _OPS = ("op", "made by", "because of", "running")
@@ -23,7 +24,7 @@ _COLUMN = re.compile(r"(.*:\d+):\d+\Z", re.DOTALL)
 
 
 def is_number(column: str) -> bool:
-    """Whether ``column``, the name of one, is right-aligned, as numbers are."""
+    """Whether the column name ``column`` says that it is right-aligned, as for numbers."""
     return column.startswith(">")
 
 
@@ -34,9 +35,9 @@ class Fitted:
     columns: list[str]
     rows: list[tuple[str, ...]]
     gap: int
-    """Spaces between columns."""
+    """The number of spaces between columns."""
     wrapped: dict[str, int]
-    """The widths of columns whose cells are to be wrapped."""
+    """The widths of the columns whose cells are wrapped."""
 
 
 def fitted(
@@ -47,8 +48,8 @@ def fitted(
 ) -> Fitted:
     """Return a table with cells shortened as far as needed for ``width`` characters.
 
-    The names of columns of numbers start with ``>``. Columns in ``wrapped`` are wrapped where
-    others are cut. A table whose numbers and names alone are wider stays wider.
+    Names of number columns start with ``>``. Columns in ``wrapped`` are wrapped instead of cut. If
+    the numbers and names alone are wider, the table stays wider.
     """
     table = _Cells(columns, rows, wrapped)
     steps = (
@@ -81,17 +82,17 @@ class _Cells:
         self.cells = [[row[at] for row in rows] for at in range(len(columns))]
 
     def excess(self, width: int) -> int:
-        """How many characters the table is wider than ``width``."""
+        """By how many characters the table is wider than ``width``."""
         return sum(map(self._width, range(len(self.columns)))) + self._gaps() - width
 
     def drop_empty(self) -> None:
-        """Leave out the columns of text that have none."""
+        """Drop text columns without text."""
         kept = [at for at, cells in enumerate(self.cells) if any(cells)]
         self.columns = [self.columns[at] for at in kept]
         self.cells = [self.cells[at] for at in kept]
 
     def shorten(self, names: Sequence[str], shorter: Callable[[str], str]) -> None:
-        """Write the cells of the columns called ``names`` in a shorter form."""
+        """Shorten the cells of the columns ``names`` with the function ``shorter``."""
         for at, name in enumerate(self.columns):
             if name in names:
                 self.cells[at] = list(map(shorter, self.cells[at]))
@@ -101,8 +102,8 @@ class _Cells:
         self.gap = GAPS[-1]
 
     def cut(self, width: int, names: Sequence[str] | None = None) -> None:
-        """Cut the cells of columns of text, of those called ``names`` if that is given, the widest
-        first, until the table fits.
+        """Cut the cells of text columns (of ``names`` if given), the widest first, until the table
+        fits.
         """
         chosen = [
             at
@@ -116,7 +117,7 @@ class _Cells:
             at = max(chosen, key=self._width)
             least = self._least(at)
             others = [self._width(other) for other in chosen if other != at]
-            # Down to the next widest, then both in turn.
+            # Down to the width of the next widest, then both in turn.
             next_widest = max([least, *others])
             wide = self._width(at)
             if wide <= least:
@@ -128,7 +129,7 @@ class _Cells:
                 self.cells[at] = [_middle(cell, most) for cell in self.cells[at]]
 
     def _least(self, at: int) -> int:
-        """The characters below which a column is not cut."""
+        """The least width to which a column is cut."""
         if self.columns[at] not in self.wrapped:
             return max(len(self.columns[at]), LEAST)
         words = (word for cell in self.cells[at] for word in cell.split())
@@ -154,7 +155,7 @@ def _without_dialect(name: str) -> str:
 
 
 def _middle(text: str, most: int) -> str:
-    """``text`` in ``most`` characters: its beginning and its end."""
+    """``text`` shortened to ``most`` characters: its start and its end."""
     if len(text) <= most:
         return text
     first = (most - 1) // 2

@@ -1,4 +1,4 @@
-"""Sharding rules of ops: which dims of operands and results are the same factor.
+"""Sharding rules of ops: which dims of operands and results belong to the same factor.
 
 The ops of StableHLO have built-in rules; :func:`registered` lists them. Register a rule for another
 op as a string or a function::
@@ -9,9 +9,10 @@ op as a string or a function::
     def pool(signature):
         return "batch ... -> batch ..." if signature.attributes["keep"] else None
 
-A registered rule has precedence over the built-in one. Ops that only forward values, through
-regions or directly, have data-flow edges instead: :func:`data_flow_edges`. How a custom call is
-computed on shards is stated by :func:`partition_rule`, and what it costs by :func:`cost_rule`.
+A registered rule has precedence over a built-in one. Ops that pass values through unchanged,
+directly or through regions, have data-flow edges instead: :func:`data_flow_edges`.
+:func:`partition_rule` states how a custom call is computed on shards, and :func:`cost_rule` what it
+costs.
 """
 
 from shardcore.rules.costs import CostEstimate, cost_rule, unregister_cost_rule

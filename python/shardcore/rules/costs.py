@@ -1,4 +1,4 @@
-"""Registers what custom calls cost."""
+"""Registers the costs of custom calls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["CostEstimate", "cost_rule", "unregister_cost_rule"]
 
 
 class CostEstimate(NamedTuple):
-    """What one run of a custom call costs a device."""
+    """The cost of one run of a custom call on one device."""
 
     flops: int
     transcendentals: int = 0
     bytes: int | None = None
-    """Bytes read from and written to memory; ``None`` for those of operands and results."""
+    """Bytes read from and written to memory; ``None`` for the bytes of operands and results."""
 
 
 _rules: TargetRules[CostEstimate] = TargetRules(
@@ -37,11 +37,11 @@ def cost_rule(target: str) -> Callable[[F], F]: ...
 @overload
 def cost_rule(target: str, rule: CostEstimate) -> None: ...
 def cost_rule(target: str, rule: CostEstimate | None = None) -> Callable[[F], F] | None:
-    """Register what custom calls of ``target`` cost, for :func:`shardcore.cost`.
+    """Register the cost of custom calls of ``target``, for :func:`shardcore.cost`.
 
-    Without ``rule`` this is a decorator: the function gets the :class:`Signature` of a call, with
-    the types on one device, and returns a :class:`CostEstimate`, or ``None`` if it has none. It is
-    asked before the estimate that the call itself carries, as Pallas kernels do.
+    Without ``rule``, this is a decorator: the function gets the :class:`Signature` of a call, with
+    types on one device, and returns a :class:`CostEstimate`, or ``None`` for no estimate. It has
+    precedence over the estimate that the call itself carries, as calls of Pallas kernels do.
     """
     return _rules.register(target, rule)
 
@@ -52,7 +52,7 @@ def unregister_cost_rule(target: str) -> None:
 
 
 def registered_cost_rules() -> tuple[tuple[str, CostFunction], ...]:
-    """Return the functions, with their targets."""
+    """Return the registered functions, with their targets."""
     return _rules.registered()
 
 
@@ -73,7 +73,7 @@ def _row(number: int, _: Signature, answer: CostEstimate) -> tuple[int, int, int
 
 
 def _count(value: object) -> int:
-    """``value`` as a whole number that is not negative."""
+    """``value`` as a non-negative integer."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**127:
         raise ValueError(f"{shown(value)} is no number of at least 0")
     return int(value)

@@ -18,42 +18,43 @@ __all__ = ["EdgeGroup", "data_flow_edges"]
 
 
 class EdgeGroup(NamedTuple):
-    """A group of data-flow edges: edge ``i`` has the ``i``-th value of each kind given here.
+    """A group of data-flow edges: edge ``i`` has the ``i``-th value of each kind listed here.
 
-    ``stablehlo.while`` would be ``EdgeGroup(first_operand=0, returns=[1], block_args=None)``: its
-    results own the edges, whose sources are operands and values returned by region 1, and whose
-    targets include the block arguments of all regions.
+    For example, ``stablehlo.while`` would be ``EdgeGroup(first_operand=0, returns=[1],
+    block_args=None)``: its results own the edges; the sources are the operands and the values that
+    region 1 returns; the targets include the block arguments of all regions.
     """
 
     owner_region: int | None = None
     """The region whose block arguments own the edges; ``None`` for the op's results."""
     first_operand: int | None = None
-    """The operand that is a source of the first edge; ``None`` if no operands are sources."""
+    """The operand that is a source of the first edge; ``None`` if operands are no sources."""
     returns: Sequence[int] | None = ()
-    """The regions whose returned values are sources; ``None`` for all."""
+    """The regions whose returned values are sources; ``None`` for all regions."""
     block_args: Sequence[int] | None = ()
-    """The regions whose block arguments are targets besides the owner; ``None`` for all."""
+    """The regions whose block arguments are targets beside the owner; ``None`` for all regions."""
     operand_order: Sequence[int] | None = None
-    """Which operand each edge has, counted from ``first_operand``; ``None`` for that of its number.
-    Edges beyond the end of the list have none."""
+    """For each edge its operand, counted from ``first_operand``; ``None`` for the identity. Edges
+    beyond the end of the list have no operand."""
     return_order: Sequence[int] | None = None
-    """Which returned value each edge has, likewise."""
+    """For each edge its returned value; otherwise as ``operand_order``."""
     arg_order: Sequence[int] | None = None
-    """Which block argument each edge has in the regions of ``block_args``, likewise."""
+    """For each edge its block argument in the regions of ``block_args``; otherwise as
+    ``operand_order``."""
     stored_in: str | None = None
-    """The attribute of the op that has the shardings of the block arguments of ``owner_region``, as
-    ``#sdy.sharding_per_value<[...]>``: it is read before a run and written after it. Without it
-    the program's text does not have them."""
+    """The attribute of the op with the shardings of the block arguments of ``owner_region``, as
+    ``#sdy.sharding_per_value<[...]>``; it is read before a run and written after it. Without it,
+    these shardings are not part of the program's text."""
 
 
 def data_flow_edges(name: str, *groups: EdgeGroup | EdgeFunction, **fields: Any) -> None:
     """Give the op ``name`` data-flow edges, along which shardings propagate.
 
-    Groups that are owned by block arguments come first. ``fields`` are those of a single
-    :class:`EdgeGroup`: ``data_flow_edges("my.loop", first_operand=0, returns=[0])``. Instead of
-    groups a function may be given, which gets the :class:`Signature` of an op and returns its
-    groups, or ``None`` for no edges; a run calls it once for each signature. Without groups the
-    registered edges of the op are removed.
+    Groups owned by block arguments come first. ``fields`` are those of a single :class:`EdgeGroup`:
+    ``data_flow_edges("my.loop", first_operand=0, returns=[0])``. Instead of groups, a function may
+    be given: it gets the :class:`Signature` of an op and returns its groups, or ``None`` for no
+    edges; a run calls it once for each signature. Without groups, the registered edges of the op
+    are removed.
     """
     if fields:
         groups = (*groups, EdgeGroup(**fields))
@@ -96,5 +97,5 @@ def _rows(groups: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _numbers(numbers: Sequence[int] | None) -> list[int] | None:
-    # A longer list has a number twice, or one that is refused.
+    # A longer list has duplicates, or an invalid number.
     return None if numbers is None else list(islice(numbers, 1 << 16))

@@ -1,4 +1,4 @@
-"""What is registered in this process, as something that others can compare with what they have."""
+"""What is registered in this process, in a form that can be compared between processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from shardcore._core import __version__
 
 Registered = tuple[Any, ...]
-"""What is registered, as plain data; equal where it says the same."""
+"""Registrations as plain data; equal if they have the same effect."""
 
 _given: dict[tuple[str, str], object] = {}
-"""The rules and the data-flow edges of ops, and the rules of targets of custom calls, by kind and
-name."""
+"""The registered rules and data-flow edges of ops, and the rules of custom call targets, by kind
+and name."""
 
 _MOST_DEEP = 16
 
 
 def note(kind: str, name: str, what: object) -> None:
-    """Remember ``what`` as the ``kind`` of the op or target ``name``; ``None`` removes it."""
+    """Record ``what`` as the ``kind`` of the op or target ``name``; ``None`` removes it."""
     if what is None:
         _given.pop((kind, name), None)
     else:
@@ -29,10 +29,10 @@ def note(kind: str, name: str, what: object) -> None:
 
 
 def registered_here() -> Registered:
-    """Return the version of this package and all that is registered in this process.
+    """Return the version of this package and everything that is registered in this process.
 
-    Functions are alike if their code is, and what they close over. What cannot be compared is alike
-    in this process alone.
+    Functions are equal if their code and closures are. What cannot be compared is equal only within
+    this process.
     """
     rows = ((kind, name, _told(what)) for (kind, name), what in _given.items())
     return (__version__, *sorted(rows, key=lambda row: row[:2]))
@@ -70,7 +70,7 @@ def _is_full(cell: Any) -> bool:
 
 
 def _of_code(code: CodeType, depth: int) -> object:
-    """What ``code`` does, wherever its file lies."""
+    """What ``code`` does, independent of the location of its file."""
     constants = tuple(
         _of_code(each, depth + 1)
         if isinstance(each, CodeType) and depth < _MOST_DEEP

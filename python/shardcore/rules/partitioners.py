@@ -1,4 +1,4 @@
-"""Custom calls that say themselves what one device computes: those of ``custom_partitioning``."""
+"""Custom calls that define their own per-device computation: those of ``custom_partitioning``."""
 
 from __future__ import annotations
 
@@ -12,56 +12,56 @@ from shardcore._core import Mesh, Module, TensorSharding
 __all__ = ["TARGET", "Call", "DimAxes", "LocalProgram", "Partitioner", "Tensor"]
 
 TARGET = "CustomSPMDPartitioning"
-"""The target of the custom calls that JAX makes of all ``custom_partitioning`` functions."""
+"""The custom call target that JAX uses for all ``custom_partitioning`` functions."""
 
 DimAxes = list[list[str]]
-"""The axes along which each dim is sharded, major to minor."""
+"""The axes that shard each dim, major to minor."""
 
 
 class Tensor(NamedTuple):
     """An operand or a result of a call."""
 
     shape: tuple[int, ...]
-    """Its global shape; local along the axes that are manual around the call."""
+    """Its global shape; along axes that are manual at the call, the local shape."""
     dtype: str
     """Its element type as MLIR writes it."""
     sharding: TensorSharding | None
-    """Its sharding, complete; ``None`` if it is replicated."""
+    """Its sharding after propagation; ``None`` if it is replicated."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A custom call in a program whose shardings are complete."""
+    """A custom call in a propagated program."""
 
     operands: tuple[Tensor, ...]
     results: tuple[Tensor, ...]
     mesh: Mesh
     manual_axes: frozenset[str]
-    """The axes that are manual around the call."""
+    """The axes that are manual at the call."""
     place: str | None
-    """Where it is in the user's program."""
+    """Its location in the user's program."""
 
 
 class LocalProgram(NamedTuple):
-    """What one device computes of a call."""
+    """The per-device computation of a call."""
 
     module: Module
-    """A program in MLIR's generic form, without aliases; the body of its one manual computation
-    computes the results of the call on shards of its operands."""
+    """A module in MLIR's generic form, without aliases; the body of its only manual computation
+    computes the call's results from shards of its operands."""
     operands: list[DimAxes]
-    """The shardings of the operands that it takes."""
+    """The shardings in which it takes the operands."""
     results: list[DimAxes]
-    """The shardings of the results that it makes."""
+    """The shardings in which it computes the results."""
 
 
 class Partitioner(Protocol):
-    """The partitioner of a custom call, as the user gave it."""
+    """The user's partitioner of a custom call."""
 
     def local_program(self, call: Call) -> LocalProgram:
-        """Return what one device computes of ``call``."""
+        """Return the per-device computation of ``call``."""
 
     def global_program(self) -> Module | None:
-        """Return what the call computes as a whole; ``None`` if that is not known."""
+        """Return the global computation of the call; ``None`` if it is unknown."""
 
 
 _finders: list[Callable[[str], Partitioner | None]] = []
@@ -74,9 +74,9 @@ def register_finder(finder: Callable[[str], Partitioner | None]) -> None:
 
 
 def partitioner(key: str) -> Partitioner | None:
-    """Return the partitioner that this process has for calls with this backend configuration.
+    """Return this process's partitioner for calls with this backend configuration.
 
-    Keys are looked up as a whole; nothing is made of what a text says.
+    Keys are only looked up, never interpreted.
     """
     found = (finder(key) for finder in _finders)
     return next((each for each in found if each is not None), None)
@@ -93,7 +93,8 @@ def local_program(
     manual_axes: Sequence[str],
     place: str | None,
 ) -> LocalProgram | None:
-    """Return what one device computes of a call; ``None`` if this process has no partitioner of it.
+    """Return the per-device computation of a call; ``None`` if this process has no partitioner for
+    it.
 
     Raises:
         PartitionError: the user's function failed (``invalid-rule``).
@@ -113,13 +114,13 @@ _KEY = re.compile(r"(?P<name>.+)#[0-9a-f]+")
 
 
 def key_of(name: str, number: int) -> str:
-    """Return the key of call ``number`` of the function called ``name``."""
+    """Return the key of call ``number`` of the function ``name``."""
     return f"{name}#{number:x}"
 
 
 def function_called(key: object) -> str | None:
-    """Return the name of the function in a key; ``None`` if the key is not of this process's form,
-    as the addresses are that JAX writes.
+    """Return the function's name in a key; ``None`` if the key was not made by :func:`key_of`, such
+    as the addresses that JAX writes.
     """
     found = _KEY.fullmatch(key) if isinstance(key, str) else None
     return None if found is None else found["name"]

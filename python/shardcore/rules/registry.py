@@ -1,7 +1,7 @@
 """Registers sharding rules of ops at run time.
 
 A function is called once for each distinct signature, before propagation starts, and not again for
-other programs with that signature: it must not depend on anything else.
+other programs with that signature; so it must not depend on anything else.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Signature(NamedTuple):
     """The properties of an op that its rule may depend on."""
 
     name: str
-    """The op, ``"stablehlo.add"``."""
+    """The op, such as ``"stablehlo.add"``."""
     operand_types: tuple[TensorType | None, ...]
     """``None`` for types that are no tensors, such as tokens."""
     result_types: tuple[TensorType | None, ...]
     attributes: dict[str, Any]
-    """The op's own attributes by their names in MLIR's generic form, as plain values: numbers,
-    strings, lists, dictionaries; enumerations and types as strings."""
+    """The op's attributes, by name in MLIR's generic form, as plain values: numbers, strings,
+    lists, dictionaries; enums and types as strings."""
     conservative: bool = False
     """Whether propagation is conservative."""
 
@@ -50,15 +50,16 @@ def rule(name: str) -> Callable[[F], F]: ...
 @overload
 def rule(name: str, notation: str) -> None: ...
 def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
-    """Give the op ``name`` a sharding rule, in place of the one that it has.
+    """Give the op ``name`` a sharding rule, replacing the one that it has.
 
-    With ``notation`` the rule is that string for any shape: operands ``->`` results, separated by
-    commas, dims by spaces. ``"i k, k j -> i j"`` is a matmul; factors that no result has are
-    reductions. ``(i j)`` is one dim of two factors, ``...`` any number of dims, ``_`` a dim with a
-    factor of its own. ``reduction={k}``, ``need_replication={k}``, ``permutation={k}``,
-    ``blocked={k}`` may follow, and sizes that do not follow from the shapes, ``{i=8}``.
+    With ``notation``, the rule is that string for all shapes: operands ``->`` results, separated by
+    commas, with dims separated by spaces. ``"i k, k j -> i j"`` is a matmul; factors that no result
+    has are reduction factors. ``(i j)`` is one dim with two factors, ``...`` any number of dims,
+    ``_`` a dim with a factor of its own. ``reduction={k}``, ``need_replication={k}``,
+    ``permutation={k}`` and ``blocked={k}`` may follow, and factor sizes that the shapes do not
+    determine, ``{i=8}``.
 
-    Without it this is a decorator. The function gets a :class:`Signature` and returns an
+    Without ``notation``, this is a decorator. The function gets a :class:`Signature` and returns an
     :class:`~shardcore.OpShardingRule`, a string as above, a ``#sdy.op_sharding_rule<...>``, or
     ``None`` for no rule.
     """
@@ -89,16 +90,16 @@ def rule(name: str, notation: str | None = None) -> Callable[[F], F] | None:
 
 
 def tensor_types(types: list[tuple[list[int], str] | None]) -> tuple[TensorType | None, ...]:
-    """Return the types of operands or results as a :class:`Signature` has them."""
+    """Return the types of operands or results in the form of a :class:`Signature`."""
     return tuple(ty and TensorType(tuple(ty[0]), ty[1]) for ty in types)
 
 
 def unregister(name: str) -> None:
-    """Remove the registered rule of the op ``name``; a built-in rule applies again."""
+    """Remove the registered rule of the op ``name``; its built-in rule applies again."""
     _core.set_rule(name, None)
     note("rule", name, None)
 
 
 def registered() -> dict[str, str]:
-    """Return the family of every op that has a rule; ``"user"`` for rules given at run time."""
+    """Return the family of every op with a rule; ``"user"`` for registered rules."""
     return _core.registered_rules()

@@ -19,13 +19,13 @@ class PartitionRule(NamedTuple):
     """How a custom call is computed on shards."""
 
     rule: _core.OpShardingRule | str
-    """Which dims may stay sharded. Along pass-through factors shards are computed independently.
-    Along reduction factors devices compute terms, which are added; the padding of operands is zero
-    there. Along all other factors tensors are replicated."""
+    """The dims that may stay sharded. Along pass-through factors, shards are computed
+    independently. Along reduction factors, devices compute terms, which are then added; the padding
+    of operands is zero there. Along all other factors, tensors are replicated."""
     target: str | None = None
-    """The target to call on shards; ``None`` for the target of the source program."""
+    """The target to call on shards; ``None`` for the original target."""
     attributes: Mapping[str, str] = {}
-    """Attributes of the call on shards, as MLIR text, in place of those of the same name:
+    """Attributes of the call on shards, as MLIR text, replacing original ones of the same name:
     ``{"mhlo.backend_config": "{rows = 8 : i32}"}``."""
 
 
@@ -41,12 +41,12 @@ def partition_rule(target: str, rule: PartitionRule | str) -> None: ...
 def partition_rule(target: str, rule: PartitionRule | str | None = None) -> Callable[[F], F] | None:
     """Register how custom calls of ``target`` are computed on shards, for :meth:`Result.partition`.
 
-    Programs with calls of targets that are neither registered nor known are refused. ``rule`` is in
-    the notation of :func:`rule`, and means what :class:`PartitionRule` says. Without it this is a
-    decorator: the function gets the :class:`Signature` of a call, with global types, and returns a
-    rule, a :class:`PartitionRule`, or ``None`` if it has no rule for that signature.
+    A program with calls of targets that are neither registered nor built in is refused. ``rule`` is
+    in the notation of :func:`rule`, with the meaning given in :class:`PartitionRule`. Without it,
+    this is a decorator: the function gets the :class:`Signature` of a call, with global types, and
+    returns a rule, a :class:`PartitionRule`, or ``None`` if it has no rule for that signature.
 
-    How shardings propagate through the call is stated separately, by :func:`rule`.
+    How shardings propagate through the call is stated separately, with :func:`rule`.
     """
     return _rules.register(target, rule)
 
@@ -57,7 +57,7 @@ def unregister_partition_rule(target: str) -> None:
 
 
 def registered_shard_rules() -> tuple[tuple[str, ShardFunction], ...]:
-    """Return the functions that are registered, with their targets."""
+    """Return the registered functions, with their targets."""
     return _rules.registered()
 
 

@@ -1,4 +1,4 @@
-"""What is registered for targets of custom calls, and what it says of the calls of a program."""
+"""Registrations for targets of custom calls, and their answers for the calls of a program."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ F = TypeVar("F", bound=Callable[[Signature], Any])
 
 
 class TargetRules(Generic[Answer]):
-    """Functions by target, each from the signature of a call to an answer or ``None``."""
+    """Functions by target; each maps the signature of a call to an answer or ``None``."""
 
     def __init__(self, kind: str, hint: str | None = None) -> None:
-        """``kind`` and ``hint`` are for errors: ``"cost rule"``, and what functions return."""
+        """``kind`` is used in errors (``"cost rule"``), and ``hint`` says what functions have to
+        return."""
         self._kind = kind
         self._hint = hint
         self._functions: dict[str, Callable[[Signature], Answer | None]] = {}
 
     def register(self, target: str, answer: Answer | None) -> Callable[[F], F] | None:
-        """Register ``answer`` for all calls of ``target``; without it return a decorator."""
+        """Register ``answer`` for all calls of ``target``; without it, return a decorator."""
         if answer is not None:
             self._set(target, lambda _: answer)
             return None
@@ -41,17 +42,17 @@ class TargetRules(Generic[Answer]):
         note(self._kind, target, function)
 
     def unregister(self, target: str) -> None:
-        """Remove what is registered for ``target``, if anything is."""
+        """Remove the registration for ``target``, if there is one."""
         self._functions.pop(target, None)
         note(self._kind, target, None)
 
     def registered(self) -> tuple[tuple[str, Callable[[Signature], Answer | None]], ...]:
-        """Return the functions, with their targets."""
+        """Return the registered functions, with their targets."""
         return tuple(self._functions.items())
 
     def rows(self, module: _core.Module, row: Callable[[int, Signature, Answer], Row]) -> list[Row]:
-        """Return what ``row`` makes of the number of each signature of the custom calls of
-        ``module``, the signature and the answer.
+        """Return ``row(number, signature, answer)`` for each signature of the custom calls of
+        ``module`` that has an answer.
 
         Raises:
             PartitionError: a function or ``row`` fails (``invalid-rule``).

@@ -1,12 +1,12 @@
-"""Many annotations of one program: edits, and what they lead to.
+"""Sessions: edits of the annotations of one program, and the results of each edit.
 
 =====================  ========================================================================
 :mod:`~.session`       :class:`Session`: annotations that can be set, removed and undone
-:mod:`~.targets`       finds what a path, a pattern of paths or the name of a value denotes
+:mod:`~.targets`       finds the ports and values that a path, pattern or name denotes
 :mod:`~.paths`         paths of arguments and results, ``params['layers'][3]['w']``, and patterns
 :mod:`~.shardings`     reads the shardings that users write
 :mod:`~.evaluate`      evaluates many edits, in threads or by an executor
-:mod:`~.remembered`    what annotations led to, for when they are made again
+:mod:`~.remembered`    results of earlier annotations, for when they are made again
 :mod:`~.pickled`       sessions as bytes
 :mod:`~.sweep`         all combinations of shardings and meshes, best first
 =====================  ========================================================================

@@ -1,4 +1,4 @@
-"""The edits of a session, the last of which can be taken back."""
+"""The edits of a session, and how they are undone."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ MOST_UNDOS = 1000
 """The number of edits that can be undone."""
 
 Edited: TypeAlias = "dict[Target, TensorSharding | None]"
-"""The shardings that targets got, ``None`` where an annotation was removed."""
+"""The sharding of each edited target; ``None`` where the annotation was removed."""
 
 Change: TypeAlias = "Mapping[Target, TensorSharding | EllipsisType | None]"
-"""What targets get: as :data:`Edited`, ``...`` for what the program came with."""
+"""New shardings as in :data:`Edited`; ``...`` restores the annotation of the original program."""
 
 Step: TypeAlias = "tuple[Change, bool]"
-"""What the targets of an edit had before it; and :attr:`Edits.are_plain`."""
+"""The state of the edited targets before an edit, and :attr:`Edits.are_plain`."""
 
 
 class Edits:
-    """What is edited now, and the steps back.
+    """The current edits, and the steps to undo them.
 
-    An edit takes time and memory for what it edits, not for what was edited before.
+    An edit takes time and memory for its own targets only, not for earlier edits.
     """
 
     def __init__(self, is_annotated: Callable[[Target], bool]) -> None:
-        """No edits of a program, of which ``is_annotated`` says what it came with."""
+        """Start without edits; ``is_annotated`` says whether the original program annotates a
+        target."""
         self._is_annotated = is_annotated
         self.now: Edited = {}
         self.are_plain = True
-        """Whether each edit is valid by itself, whatever the others are."""
+        """Whether each edit is valid on its own, whatever the other edits are."""
         self.version = 0
-        """Another number after each change."""
+        """A number that is different after each change."""
         self.steps: deque[Step] = deque(maxlen=MOST_UNDOS)
 
     def apply(self, edited: Edited, *, are_plain: bool) -> None:
-        """Edit the targets of ``edited``."""
-        # If this is interrupted, a step back still leads to what was before.
+        """Apply the edits ``edited``."""
+        # If this is interrupted, undoing still restores the earlier state.
         self.steps.append(
             ({target: self.now.get(target, ...) for target in edited}, self.are_plain)
         )
@@ -52,7 +53,7 @@ class Edits:
         self.version += 1
 
     def after(self, edited: Edited) -> Edited:
-        """What would be edited after ``edited``."""
+        """The edits that would be current after ``edited``."""
         twin = Edits(self._is_annotated)
         twin.now = {**self.now}
         twin._update(edited)
@@ -60,7 +61,7 @@ class Edits:
 
     def _update(self, edited: Change) -> None:
         for target, sharding in edited.items():
-            # Where the program came without an annotation, removing one takes back an edit.
+            # If the original program has no annotation here, removing one just drops the edit.
             is_back = sharding is None and target in self.now and not self._is_annotated(target)
             if sharding is ... or is_back:
                 self.now.pop(target, None)
@@ -68,23 +69,23 @@ class Edits:
                 self.now[target] = sharding
 
     def clear(self) -> None:
-        """Take back all edits, which is a step that can be taken back too."""
+        """Drop all edits, as one step that can be undone."""
         self.steps.append(({**self.now}, self.are_plain))
         self.now, self.are_plain = {}, True
         self.version += 1
 
     def undo(self) -> None:
-        """Take back the last step.
+        """Undo the last step.
 
         Raises:
-            IndexError: there is none, or more than :data:`MOST_UNDOS` were taken back.
+            IndexError: there is no step, or more than :data:`MOST_UNDOS` steps were undone.
         """
         before, self.are_plain = self.steps.pop()
         self._update(before)
         self.version += 1
 
     def copy(self) -> Edits:
-        """Edits equal to these, with the same steps, which are changed on their own."""
+        """A copy of these edits with the same steps; it changes independently."""
         twin = Edits(self._is_annotated)
         twin.now, twin.are_plain, twin.version = {**self.now}, self.are_plain, self.version
         twin.steps.extend(self.steps)

@@ -22,58 +22,59 @@ if TYPE_CHECKING:
     from shardcore.session.session import Session
 
 _MOST_PROGRAMS = 4
-"""The programs that a worker keeps."""
+"""How many programs a worker keeps."""
 
 _AHEAD = 4
-"""The chunks of edits that are handed out for each worker before the first of them is back."""
+"""How many chunks of edits per worker are submitted before the first result is awaited."""
 
 _CHUNK = 8
-"""The edits that a worker of an executor is sent at a time."""
+"""How many edits one task of an executor has."""
 
 _MANY = 8
-"""The edits from which on the program without them is run first: edits are worked out from that."""
+"""From this number of edits on, the unedited program is propagated first, so that edits start
+from its result."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an edit leads to, on one device; without hardware only what needs none."""
+    """The figures of one edit, for one device; without hardware, only those that need no chip."""
 
     edit: Mapping[str, object]
-    """The edit."""
+    """The edit: shardings by target."""
     argument_bytes: int | None = None
-    """Bytes of the arguments."""
+    """Bytes of the arguments on one device."""
     output_bytes: int | None = None
-    """Bytes of the results."""
+    """Bytes of the results on one device."""
     step_seconds: float | None = None
-    """Seconds of a step."""
+    """Estimated seconds of a step."""
     step_seconds_lower: float | None = None
-    """Seconds that no step goes below."""
+    """A lower bound of the seconds of a step."""
     step_seconds_upper: float | None = None
-    """Seconds that no step goes above."""
+    """An upper bound of the seconds of a step."""
     serial_seconds: float | None = None
-    """Seconds of all ops and collectives one after the other, the chip at its peak."""
+    """Seconds of all ops and collectives one after the other, at the chip's peak rates."""
     compute_seconds: float | None = None
     """Seconds of all ops."""
     comm_seconds: float | None = None
     """Seconds of all collectives."""
     comm_bytes: int | None = None
-    """Bytes that a device sends."""
+    """Bytes that a device sends in a step."""
     slowest_link_bytes: int | None = None
-    """Those that a device sends over the slowest links that the mesh has: between slices or nodes
-    where it lies on several, else all."""
+    """Bytes that a device sends over the slowest kind of link of the mesh: between slices or nodes
+    if the mesh spans several, else over all links."""
     collectives: int | None = None
-    """The number of collectives that run in a step."""
+    """The number of collectives that a step executes."""
     peak_bytes: int | None = None
-    """The most bytes that are live at once."""
+    """The peak of live bytes on one device."""
     error: ShardcoreError | None = None
-    """Why the edit, or the program with it, is refused."""
+    """The error, if the edit, or the program with it, is refused."""
     values: Result | int | None = field(default=None, repr=False, compare=False)
-    """What :attr:`value_bytes` are those of, until they are counted."""
+    """The result whose values :attr:`value_bytes` counts, or the count once it is known."""
 
     @property
     def value_bytes(self) -> int | None:
-        """Bytes of all values of the completed program together, which is made when somebody asks
-        for them first; only without hardware.
+        """Bytes of all values of the propagated program together, computed when first read; only
+        without hardware.
         """
         values = self.values
         if isinstance(values, Result):
@@ -131,7 +132,7 @@ def figures(
 
 
 def _costed(cost: Cost) -> Evaluation:
-    """The row of ``cost``, of no edit."""
+    """The row for ``cost``, with an empty edit."""
     return Evaluation(
         {},
         argument_bytes=cost.argument_bytes,
@@ -163,7 +164,7 @@ def evaluate(
         work = _Threads(session, hardware, options)
     else:
         work = _Remote(session, hardware, options, executor)
-    # Later edits of the session have no effect, even if nobody has asked for a row yet.
+    # Later edits of the session have no effect on the rows, even on those not yet requested.
     return _rows(work, edits, progress)
 
 
@@ -187,8 +188,8 @@ def _rows(
 
 
 def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Evaluation]:
-    """The rows of ``edits``, a few chunks of which are in progress at a time. What ``edits`` raise
-    comes after the rows before it.
+    """The rows of ``edits`` in order; a few chunks are in progress at a time. An exception from the
+    iterable ``edits`` is raised after the rows before it.
     """
     waiting: deque[tuple[list[Mapping[str, object]], Future[Any]]] = deque()
     given = iter(edits)
@@ -213,11 +214,11 @@ def _in_order(work: _Work, edits: Iterable[Mapping[str, object]]) -> Iterator[Ev
 def _chunk(
     edits: Iterator[Mapping[str, object]], size: int
 ) -> tuple[list[Mapping[str, object]], Exception | None]:
-    """The next ``size`` of ``edits``, or fewer at their end, and what they raised there."""
+    """The next ``size`` of ``edits``, or fewer at the end, and the exception that they raised."""
     chunk: list[Mapping[str, object]] = []
     try:
         chunk.extend(islice(edits, size))
-    # An iterator of the user's may raise any exception.
+    # A user's iterator may raise any exception.
     except Exception as error:
         return chunk, error
     return chunk, None
@@ -234,7 +235,7 @@ class _Threads:
         self.ahead = _AHEAD * (os.cpu_count() or 1)
 
     def start(self) -> None:
-        """Run the program as it is."""
+        """Propagate the unedited program."""
         self._workers.submit(figures, self._session, {}, *self._arguments).result()
 
     def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
@@ -244,7 +245,7 @@ class _Threads:
         yield future.result()
 
     def close(self) -> None:
-        """Nothing waits for a thread that is at work still: it may be in a rule."""
+        """Do not wait for running threads: one may be in a user's rule that does not return."""
         self._workers.close()
 
 
@@ -263,16 +264,16 @@ class _Remote:
         workers = getattr(executor, "_max_workers", None)
         count = workers if isinstance(workers, int) else os.cpu_count() or 1
         self.ahead = _AHEAD * count
-        # One chunk for each worker has the program with it, if no other evaluation has sent it.
+        # One chunk for each worker carries the program, unless an earlier evaluation has sent it.
         self._unsent = 0
         if session._is_new_to(executor):
             self._unsent = count if isinstance(workers, int) else 1
 
     def start(self) -> None:
-        """Each worker runs the program as it is when it gets it."""
+        """Each worker propagates the unedited program when it gets the program."""
 
     def close(self) -> None:
-        """The executor is its owner's."""
+        """The executor belongs to the caller, so it stays open."""
 
     def submit(self, chunk: list[Mapping[str, object]]) -> Future[Any]:
         is_new = self._unsent > 0
@@ -285,7 +286,7 @@ class _Remote:
             edits = [dict(edit) for edit in chunk]
             given = (self._key, program, self._base, edits, self._rules, *self._sent)
             return self._executor.submit(remote_figures, *given)
-        # A broken executor, or no edits: what it does not take is done here.
+        # If the executor is broken or refuses a chunk, the chunk is computed in this process.
         except Exception as error:
             failed: Future[Any] = Future()
             failed.set_exception(error)
@@ -295,7 +296,7 @@ class _Remote:
         found = self._answer(future)
         for is_new in (False, True):
             if found == MISSING:
-                # The worker does not have the program yet; another may have got it meanwhile.
+                # The worker lacks the program; another worker may have received it.
                 found = self._answer(self._submit(chunk, is_new))
         if not isinstance(found, list):
             yield from (figures(self._session, edit, *self._arguments) for edit in chunk)
@@ -304,7 +305,7 @@ class _Remote:
             yield Evaluation(edit, **row)
 
     def _answer(self, future: Future[Any]) -> Any:
-        """What the worker answers; ``None`` if it failed, by whatever exception."""
+        """The worker's answer; ``None`` if it failed with any exception."""
         try:
             return future.result()
         except (Exception, CancelledError):
@@ -315,25 +316,26 @@ _Work = _Threads | _Remote
 
 
 def _with_chip(hardware: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """``hardware`` and ``options`` with the chip that a file of this machine describes."""
-    # The calculus is not imported with the package.
+    """``hardware`` and ``options``, with chips that are read from a file of this machine replaced
+    by their figures."""
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.hardware import hardware as find
 
     if isinstance(hardware, str) and options.get("hardware_file") is not None:
         try:
             return find(hardware, options["hardware_file"]), {**options, "hardware_file": None}
-        # Whoever asks for a row learns that.
+        # The error is raised when a row is requested.
         except (ShardcoreError, OSError, TypeError):
             pass
     return hardware, options
 
 
 MISSING = "the worker does not have the program"
-"""What a worker answers that has not been sent the program, or has dropped it. It travels: answers
-are compared to it, not identical with it."""
+"""The answer of a worker that was not sent the program, or has dropped it. Answers are pickled, so
+compare with ``==``, not with ``is``."""
 
 _sessions: OrderedDict[str, Session] = OrderedDict()
-"""The programs of this worker, the one used last at the end."""
+"""The programs of this worker, from the least to the most recently used."""
 
 
 def remote_figures(
@@ -345,8 +347,8 @@ def remote_figures(
     hardware: Any,
     options: Mapping[str, Any],
 ) -> Any:
-    """Return the figures of ``edits`` in a worker; :data:`MISSING` if it does not have the program,
-    ``None`` if it does not have ``rules``.
+    """Return the figures of ``edits`` in a worker: :data:`MISSING` if it lacks the program,
+    ``None`` if it lacks ``rules``.
     """
     if rules != registered_here():
         return None

@@ -25,14 +25,14 @@ _STEP = re.compile(
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 MANY = "**"
-"""The step of a pattern that stands for any number of steps."""
+"""The pattern step that matches any number of steps."""
 _MOST_NEAR = 3
-"""The paths that an error suggests."""
+"""How many paths an error suggests at most."""
 
 
 @lru_cache(maxsize=1 << 16)
 def steps(path: str) -> tuple[str, ...]:
-    """Return the steps of ``path``; a text that is no path is one step."""
+    """Return the steps of ``path``; a text that is no path counts as one step."""
     found: list[str] = []
     position = 0
     while position < len(path):
@@ -51,18 +51,18 @@ def steps(path: str) -> tuple[str, ...]:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """The character that Python writes as ``match``."""
+    """The character that the Python escape ``match`` stands for."""
     escape = match[1]
     return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, escape)
 
 
 def end_of(path: str, count: int) -> str:
-    """Return the text of the last ``count`` steps of ``path``, which has so many."""
+    """Return the text of the last ``count`` steps of ``path``."""
     starts: list[int] = []
     position = 0
     while match := _STEP.match(path, position):
         if any(group is not None for group in match.groups()):
-            # A dot or slash belongs to what is behind it.
+            # A dot or slash belongs to the step after it.
             before = position > 0 and path[position - 1] in "./"
             starts.append(position - before)
         position = match.end()
@@ -70,19 +70,19 @@ def end_of(path: str, count: int) -> str:
 
 
 def is_alike(pattern: str, step: str) -> bool:
-    """Whether one step is as one of a pattern, in which ``*`` stands for any characters, says."""
+    """Whether ``step`` matches the step ``pattern``, in which ``*`` stands for any characters."""
     return pattern == step or ("*" in pattern and _compiled(pattern).fullmatch(step) is not None)
 
 
 def _split(step: str) -> list[str]:
-    """``step`` with each ``**`` in it as a step of its own."""
+    """``step``, split so that each ``**`` in it is a step of its own."""
     if MANY not in step:
         return [step]
     return [part for part in re.split(r"(\*\*)", step) if part]
 
 
 class Ports:
-    """Arguments and results by their paths and names; looking one up takes constant time."""
+    """Arguments and results by path and by name; a lookup takes constant time."""
 
     def __init__(self, arguments: Sequence[Port], results: Sequence[Port]) -> None:
         self._ports = [*arguments, *results]
@@ -102,17 +102,17 @@ class Ports:
         return found
 
     def find(self, name: str) -> Port | None:
-        """Return the first whose path in the user's program, or name, is ``name``."""
+        """Return the first argument or result with the path or name ``name``."""
         exact = self._exact.get(name)
         if exact is not None or name.startswith(("%", "@")):
             return exact
         return self._by_steps.get(steps(name))
 
     def called(self, path: str) -> Port | None:
-        """Return the argument or result whose path in the user's program, or name, is ``path``.
+        """Return the argument or result with the path or name ``path``.
 
         Raises:
-            KeyError: there is none, but others are nearly called that.
+            KeyError: there is none, but some have similar names.
         """
         found = self.find(path)
         if found is None:
@@ -122,33 +122,33 @@ class Ports:
         return found
 
     def near(self, path: str) -> list[str]:
-        """Return the paths that ``path`` may have been meant to be, in quotes."""
+        """Return the paths that ``path`` may be a misspelling of, in quotes."""
         labels = [label for label, _ in self._labels if label]
         return [f'"{each}"' for each in near_paths(path, labels)]
 
 
 def near_paths(path: str, labels: Sequence[str], cutoff: float = 0.6) -> list[str]:
-    """Return those of ``labels`` that ``path`` may have been meant to be: those with its last step,
-    the most alike first, or others that are spelt nearly so, by ``cutoff``."""
-    # The calculus is not imported with the package.
+    """Return the ``labels`` that ``path`` may be a misspelling of: those with the same last step,
+    best match first, or else those of similar spelling, by ``cutoff`` (see ``difflib``)."""
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.mistakes import close_names
 
     wanted = steps(path)
     same = [label for label in labels if steps(label)[-1:] == wanted[-1:]]
     if len(same) > _MOST_NEAR:
-        # Those that have as much in common stay in their order.
+        # A stable sort: equally good matches keep their order.
         same.sort(key=lambda label: -_num_common_ends(steps(label), wanted))
     return same[:_MOST_NEAR] or close_names(path, labels, _MOST_NEAR, cutoff=cutoff)
 
 
 def _num_common_ends(path: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """The number of last steps that both have."""
+    """How many of their last steps are equal."""
     pairs = zip(reversed(path), reversed(other), strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def is_pattern(path: str) -> bool:
-    """Whether ``path`` may denote several leaves."""
+    """Whether ``path`` is a pattern, which may denote several leaves."""
     return "*" in path
 
 
@@ -160,8 +160,8 @@ class Pattern:
         self._compiled = [None if step == MANY else _compiled(step) for step in self._steps]
 
     def matches(self, path: Sequence[str]) -> bool:
-        """Whether the steps ``path`` are as the pattern says."""
-        # The places in the pattern that the steps so far may lead to.
+        """Whether the pattern matches a path with the steps ``path``."""
+        # The positions in the pattern that the steps read so far can reach.
         places = self._after_many({0})
         for step in path:
             following: set[int] = set()
@@ -179,7 +179,7 @@ class Pattern:
         return len(self._compiled) in places
 
     def _after_many(self, places: set[int]) -> set[int]:
-        """``places``, and those behind steps that stand for none at all."""
+        """``places``, and the positions reached by letting ``**`` match no step."""
         found = set(places)
         for place in sorted(places):
             while place < len(self._compiled) and self._compiled[place] is None:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def pickled(session: Session) -> tuple[Any, ...]:
-    """What makes ``session`` again, with what can be undone, as ``__reduce__`` returns it."""
+    """What ``__reduce__`` returns: a function and arguments that rebuild ``session`` with its
+    undos."""
     _, text, shardy, options = session._snapshot()
     edits, named = session._edits, session._by_exact_names
     steps = [(named(before), are_plain) for before, are_plain in edits.steps]

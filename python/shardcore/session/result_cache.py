@@ -1,4 +1,4 @@
-"""What annotations of a program led to, so that the same ones again need no new evaluation."""
+"""Results of earlier annotations, so that repeating them needs no new evaluation."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     Edits = Mapping[Target, TensorSharding | None]
 
 _MOST_EDITS = 1 << 17
-"""The edits of all rows together that are remembered."""
+"""How many edits all remembered rows have together at most."""
 
 _MOST_OPS = 1 << 18
-"""The ops of all programs together whose costs are remembered. A cost keeps the program of one
-device, some 600 bytes an op."""
+"""How many ops all programs with remembered costs have together at most. A cost keeps its
+per-device program, about 600 bytes per op."""
 
 _LEAST_OPS = 1 << 11
-"""The ops that a smaller program counts as."""
+"""A smaller program counts as this many ops."""
 
 V = TypeVar("V")
 
 
 class Remembered:
-    """The rows and the costs of a program that were made last, by annotations and options.
+    """The most recent rows and costs of a program, by annotations and options.
 
-    Rules that are registered or removed, and another chip or other options, end what is remembered
-    so far: all of it is of the same chip and options.
+    Everything remembered is for one chip and one set of options: another chip, other options, or a
+    change of the registered rules clears it.
     """
 
     def __init__(self, num_ops: int) -> None:
@@ -44,7 +44,7 @@ class Remembered:
     def cost(
         self, edits: Edits, hardware: object, options: Mapping[str, Any], make: Callable[[], Cost]
     ) -> Cost:
-        """Return the cost with ``edits``, which ``make`` makes if it is not remembered."""
+        """Return the cost with ``edits``; it is computed by ``make`` if it is not remembered."""
         kept, weight = self._kept(hardware, options), max(self._num_ops, _LEAST_OPS)
         return make() if kept is None else kept.costs.get(_Key(edits), weight, make)
 
@@ -55,13 +55,13 @@ class Remembered:
         options: Mapping[str, Any],
         make: Callable[[], Evaluation],
     ) -> Evaluation:
-        """Return the row with ``edits``, which ``make`` makes if it is not remembered."""
+        """Return the row with ``edits``; it is computed by ``make`` if it is not remembered."""
         kept, weight = self._kept(hardware, options), 1 + len(edits)
         return make() if kept is None else kept.rows.get(_Key(edits), weight, make)
 
     def _kept(self, hardware: object, options: Mapping[str, Any]) -> _Kept | None:
-        """What is remembered for this chip and these options; ``None`` if nothing may be: a chip
-        that is no name, and a file of chips, can change."""
+        """What is remembered for this chip and these options; ``None`` if nothing may be
+        remembered: a chip given as an object or a file can change."""
         if not isinstance(hardware, str) or "hardware_file" in options:
             return None
         given = _frozen(options)
@@ -76,7 +76,7 @@ class Remembered:
 
 
 class _Kept:
-    """What is remembered for one chip and some options."""
+    """What is remembered for one chip and one set of options."""
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
@@ -85,7 +85,7 @@ class _Kept:
 
 
 class _Key:
-    """Edits as a key, whose hash is worked out once."""
+    """Edits as a dictionary key; the hash is computed once."""
 
     def __init__(self, edits: Edits) -> None:
         self._edits = tuple(edits.items())
@@ -99,7 +99,7 @@ class _Key:
 
 
 class _Recent(Generic[V]):
-    """The values that were used last, by key, as many as weigh no more than ``most`` together."""
+    """A cache of the most recently used values, with at most ``most`` weight in total."""
 
     def __init__(self, most: int) -> None:
         self._most, self._weight = most, 0
@@ -107,7 +107,7 @@ class _Recent(Generic[V]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, weight: int, make: Callable[[], V]) -> V:
-        """Return the value of ``key``, which ``make`` makes if it is not there."""
+        """Return the value of ``key``; it is computed by ``make`` if it is missing."""
         found = self._use(key)
         if found is None:
             found = make(), weight
@@ -115,9 +115,9 @@ class _Recent(Generic[V]):
         return found[0]
 
     def _use(self, key: Hashable, new: tuple[V, int] | None = None) -> tuple[V, int] | None:
-        """Return the value of ``key``, ``new`` if there is none, as the one that was used last."""
+        """Return the value of ``key``, or ``new`` if it is missing, and mark it as used last."""
         dropped = []
-        # Nobody waits: the lock is never free again if another thread had it at a fork.
+        # Does not block: after a fork the lock may stay taken by a thread of the parent forever.
         if not self._lock.acquire(blocking=False):
             return new
         try:
@@ -135,7 +135,7 @@ class _Recent(Generic[V]):
 
 
 def _frozen(value: object) -> Hashable | None:
-    """``value`` as something that does not change, with its types; ``None`` if it may."""
+    """An immutable copy of ``value`` that includes its types; ``None`` if it is mutable."""
     if isinstance(value, Mapping):
         parts = [(name, _frozen(each)) for name, each in value.items()]
         return None if any(part is None for _, part in parts) else frozenset(parts)

@@ -44,10 +44,10 @@ _OPTIONS = {
 }
 
 _MOST_KNOWN = 4096
-"""The number of texts of shardings whose meaning is remembered."""
+"""How many sharding texts are remembered with their parsed shardings."""
 
 _MOST_KNOWN_TARGETS = 1 << 16
-"""The number of targets of names and patterns whose edits are remembered."""
+"""How many names and patterns are remembered with their targets."""
 
 V = TypeVar("V")
 
@@ -63,10 +63,10 @@ class Session:
     ``"%arg3"``, ``"result 0"``; a pattern of such paths, ``"params/**/w"``, in which ``*`` stands
     for any characters of one step and ``**`` for any number of steps; an argument or a result of
     another function, ``"@helper %arg0"``, ``"@helper result 0"``; or a value, ``"%12"`` or
-    ``"@helper %12"``, which is then constrained as by ``with_sharding_constraint``. Values are
-    called as the program before propagation prints them, whatever is set later; of those that
-    regions beside each other call alike, ``"%0 do %12"`` is the one in that region of the op that
-    makes ``%0`` (:attr:`Value.qualified_name`).
+    ``"@helper %12"``, which is then constrained as by ``with_sharding_constraint``. Values have the
+    names that the program before propagation is printed with, whatever is set later. If sibling
+    regions use a name twice, ``"%0 do %12"`` denotes the one in region ``do`` of the op that
+    computes ``%0`` (:attr:`Value.qualified_name`).
 
     A *sharding* is ``sdy`` text with or without a mesh, ``'[{"data"}, {?}p1]'``; the text of a
     ``PartitionSpec`` or one of JAX; or a :class:`TensorSharding`.
@@ -86,12 +86,12 @@ class Session:
 
         Args:
             module: the program before propagation.
-            mesh: a mesh in the place of the program's only one, or for a program without a mesh.
-            wrap: what :attr:`result` makes of a :class:`Result`.
+            mesh: replaces the program's mesh; or the mesh of a program without one.
+            wrap: applied to a :class:`Result` to get :attr:`result`.
             **options: those of :meth:`Module.propagate`, but for ``progress``.
 
         Raises:
-            VerificationError: the program has several meshes and ``mesh`` is given, or its
+            VerificationError: ``mesh`` is given for a program with several meshes, or the program's
                 shardings name axes that ``mesh`` does not have.
         """
         if mesh is not None and not isinstance(mesh, Mesh):
@@ -106,25 +106,25 @@ class Session:
         self._key = uuid.uuid4().hex
         self._edits = Edits(self._targets.is_annotated)
         self._made: tuple[int, AnnotatedProgram] | None = None
-        """The program as it was annotated at a version of the edits."""
+        """The annotated program, and the version of the edits that it has."""
         self._completed: tuple[AnnotatedProgram, int, Result] | None = None
-        """What came of an annotated program by a version of the registered rules."""
+        """The annotated program, the version of the registered rules, and the result."""
         self._meshes = self._annotated().module().meshes
         self._known: dict[tuple[str, int | None], TensorSharding] = {}
         self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
         self._num_known_targets = 0
         self._remembered = Remembered(module.num_ops)
         self._counted_for: tuple[str | Hardware, dict[str, Any]] = ("tpu-v5p", {})
-        """The chip and the options of the cost that was asked for last."""
+        """The chip and the options of the last requested cost."""
         self._executors: weakref.WeakSet[Executor] = weakref.WeakSet()
-        """Those that have been sent the program."""
+        """Executors that have been sent the program."""
 
     def set(self, target: str | Edit, sharding: object = None) -> None:
         """Annotate ``target`` with ``sharding``, or each target of a mapping with its own.
 
         Raises:
-            LocationError: no argument, result or value is called that, or matches the pattern.
-            VerificationError, ParseError: the sharding is malformed, or does not fit.
+            LocationError: ``target`` names or matches no argument, result or value.
+            VerificationError, ParseError: the sharding is malformed, or does not fit the target.
         """
         if isinstance(target, Mapping):
             if sharding is not None:
@@ -136,22 +136,22 @@ class Session:
         self._change(self._read({target: sharding}))
 
     def unset(self, target: str) -> None:
-        """Remove the annotation of ``target``, also one that the program came with.
+        """Remove the annotation of ``target``, even one of the original program.
 
         Raises:
-            LocationError: no argument, result or value is called that, or matches the pattern.
+            LocationError: ``target`` names or matches no argument, result or value.
         """
         self._change(dict.fromkeys(self._targets.find(target)))
 
     def reset(self) -> None:
-        """Restore the annotations that the program came with; can be undone."""
+        """Restore the annotations of the original program; can be undone."""
         self._edits.clear()
 
     def undo(self) -> None:
-        """Take back the last :meth:`set`, :meth:`unset` or :meth:`reset`.
+        """Undo the last :meth:`set`, :meth:`unset` or :meth:`reset`.
 
         Raises:
-            ValueError: there is none, or more were taken back than are kept
+            ValueError: there is nothing to undo, or the edit is too old
                 (:data:`~shardcore.session.edits.MOST_UNDOS`).
         """
         if not self._edits.steps:
@@ -160,7 +160,7 @@ class Session:
 
     @property
     def annotations(self) -> dict[str, TensorSharding]:
-        """What is annotated now: the shardings of arguments, results and values by target."""
+        """The current annotations: shardings of arguments, results and values by target."""
         found: dict[str, TensorSharding] = {}
         for target, sharding in self._targets.annotated():
             if target not in self._edits.now:
@@ -172,12 +172,12 @@ class Session:
 
     @property
     def module(self) -> Module:
-        """The program as it is annotated now, before propagation."""
+        """The program with the current annotations, before propagation."""
         return self._annotated().module()
 
     @property
     def result(self) -> Any:
-        """The completed shardings: what :meth:`Module.propagate` returns for :attr:`module`.
+        """The propagation result: what :meth:`Module.propagate` returns for :attr:`module`.
 
         Raises:
             ShardcoreError: as for :meth:`Module.propagate`.
@@ -188,7 +188,7 @@ class Session:
     def cost(self, hardware: str | Hardware = "tpu-v5p", **options: Any) -> Cost:
         """Return the :class:`Cost` of :attr:`result`; options are those of :func:`shardcore.cost`.
 
-        The costs of the last annotations are remembered: after :meth:`undo` it is the same object.
+        Costs of recent annotations are remembered: after :meth:`undo` it is the same object.
 
         Raises:
             ShardcoreError: as for :func:`shardcore.cost`.
@@ -211,18 +211,18 @@ class Session:
         progress: Callable[[str, float], object] | None = None,
         **options: Any,
     ) -> Iterator[Evaluation]:
-        """Yield a row for each of ``edits``, in order; each is made on the annotations of now.
+        """Yield a row for each of ``edits``, in order; each is applied to the current annotations.
 
-        An edit that is refused has its error in the row. The session stays as it is.
+        If an edit is refused, its row has the error. The session does not change.
 
         Args:
-            edits: mappings as :meth:`set` takes them; ``None`` removes an annotation. They are
-                read as far ahead as there are workers to keep busy.
-            hardware: the chip that times and peak memory are for; without it rows have neither.
-            executor: where the work is done: any ``concurrent.futures.Executor``, by default
-                threads of this process. The program is sent to a worker once. What a worker that
-                fails had to do is done again in this process.
-            progress: called with what is done and, if ``edits`` has a length, the fraction.
+            edits: mappings as in :meth:`set`; ``None`` removes an annotation. The iterable is read
+                only as far ahead as the workers need.
+            hardware: the chip for times and peak memory; without it rows have neither.
+            executor: a ``concurrent.futures.Executor`` that does the work; by default threads of
+                this process. The program is sent once to each worker. If a worker fails, its edits
+                are computed in this process.
+            progress: called with the current step and, if ``edits`` has a length, the fraction.
             **options: those of :func:`shardcore.cost`.
         """
         return evaluate(self, edits, hardware, executor, progress, options)
@@ -237,24 +237,24 @@ class Session:
         return f"<shardcore.Session: {annotations}, {plural(len(self._edits.now), 'edit')}>"
 
     def check_targets(self, targets: Iterable[str]) -> None:
-        """Check that each of ``targets`` denotes something.
+        """Check that each of ``targets`` denotes an argument, result or value.
 
         Raises:
-            LocationError: no argument, result or value is called like one, or matches it.
+            LocationError: one of them denotes none.
         """
         for target in targets:
             self._targets.find(target)
 
     def targets(self, target: str) -> list[str]:
-        """Return what ``target`` denotes, each by the name that :attr:`annotations` has for it.
+        """Return everything that ``target`` denotes, by the names that :attr:`annotations` uses.
 
         Raises:
-            LocationError: no argument, result or value is called that, or matches the pattern.
+            LocationError: ``target`` names or matches no argument, result or value.
         """
         return [self._targets.name(found) for found in self._targets.find(target)]
 
     def __copy__(self) -> Session:
-        """A session for the same program, with the same annotations, edited on its own."""
+        """A session for the same program with the same annotations; it is edited independently."""
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin._edits = self._edits.copy()
@@ -267,17 +267,17 @@ class Session:
         return pickled(self)
 
     def _before(self) -> Session | None:
-        """The session before the last edit that holds."""
+        """The session before the last edit that still applies."""
         if not self._edits.steps:
             return None
         twin = copy.copy(self)
         twin.undo()
         return twin
 
-    # For evaluate(), whose work others may do.
+    # For evaluate(): other workers may do the work.
 
     def _copy(self, edits: Edit | None = None) -> Session:
-        """A session for the same program, with its own edits from now on; or with ``edits``."""
+        """A session for the same program, with a copy of the edits, or with ``edits`` instead."""
         twin = copy.copy(self)
         if edits is not None:
             twin.reset()
@@ -286,7 +286,7 @@ class Session:
         return twin
 
     def _edits_by_name(self) -> dict[str, TensorSharding | None]:
-        """The edits by names that hold in every session for the same text."""
+        """The edits by names that are valid in every session for the same program text."""
         return self._by_exact_names(self._edits.now)
 
     def _by_exact_names(self, of: Mapping[Target, V]) -> dict[str, V]:
@@ -294,7 +294,7 @@ class Session:
         return {exact(target): each for target, each in of.items()}
 
     def _is_new_to(self, executor: Executor) -> bool:
-        """Whether ``executor`` has not been sent the program yet; it is now."""
+        """Whether ``executor`` has not been sent the program before; marks it as sent."""
         try:
             if executor in self._executors:
                 return False
@@ -304,7 +304,7 @@ class Session:
         return True
 
     def _snapshot(self) -> tuple[str, str, str, dict[str, Any]]:
-        """A key of the program, its text and version of Shardy, and the options of the session."""
+        """A key of the program, its text, its Shardy version and the session's options."""
         module = self._program.annotated([]).module()
         return self._key, str(module), module.shardy, self._options
 
@@ -315,7 +315,7 @@ class Session:
         return self._with(edits).propagate(**self._options)
 
     def _annotated(self) -> AnnotatedProgram:
-        """The program with the annotations of now."""
+        """The program with the current annotations."""
         made, version = self._made, self._edits.version
         if made is None or made[0] != version:
             made = self._made = (version, self._with(self._edits.now))
@@ -332,7 +332,7 @@ class Session:
         return self._program.annotated(self._listed(edits))
 
     def _read(self, edit: Edit) -> Edited:
-        """The targets of ``edit``, with their shardings; a later one has precedence."""
+        """The targets of ``edit`` with their shardings; later entries win."""
         if not isinstance(edit, Mapping):
             raise TypeError(f"an edit is a mapping, not a {type(edit).__name__}")
         found: Edited = {}
@@ -347,7 +347,7 @@ class Session:
         return found
 
     def _read_text(self, name: str, sharding: str) -> dict[Target, TensorSharding]:
-        """The targets of ``name`` with the sharding of this text, which are remembered."""
+        """The targets of ``name`` with the sharding of this text; both are remembered."""
         mesh = self._program.mesh()
         found = {
             target: self._sharding(target, sharding, mesh) for target in self._targets.find(name)
@@ -374,7 +374,7 @@ class Session:
             added = {edit.mesh_name: edit.mesh for edit in edits if edit.mesh and edit.mesh_name}
             if error.code != "unknown-mesh" or not added:
                 raise
-            # The program has it as long as such an edit holds.
+            # The program owns the target as long as such an edit exists.
             first: NamedMesh = mesh or next(iter(added.items()))
             return read_for(name, sharding, rank, first, {**added, **self._meshes})
         if isinstance(sharding, str):
@@ -385,14 +385,14 @@ class Session:
 
     def _listed(self, edits: Edited) -> list[tuple[Target, str, TensorSharding | None]]:
         name = self._targets.name
-        # Another thread may edit meanwhile.
+        # Another thread may edit in the meantime.
         return [(target, name(target), sharding) for target, sharding in tuple(edits.items())]
 
     def _change(self, edited: Edited) -> None:
-        """Apply ``edited``; if it is refused, nothing changes."""
+        """Apply ``edited``; if it is refused, the session does not change."""
         edits = self._edits
         if edits.are_plain and self._program.are_plain(self._listed(edited)):
-            # The program with all edits is made when somebody asks for it.
+            # The program with all edits is built when it is first requested.
             edits.apply(edited, are_plain=True)
             return
         annotated = self._with(edits.after(edited))

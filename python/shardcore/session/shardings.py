@@ -9,7 +9,7 @@ from shardcore._core import DimSharding, Mesh, TensorSharding
 from shardcore.errors import Diagnostic, ParseError, ShardcoreError, VerificationError
 
 NamedMesh: TypeAlias = tuple[str | None, Mesh]
-"""A mesh after its name; one without is written in shardings."""
+"""A mesh and its name; a mesh without a name is written out in shardings."""
 
 _HINT = 'write [{"data"}, {?}], P("data", None), or give a TensorSharding'
 
@@ -21,7 +21,7 @@ def read_for(
     mesh: NamedMesh | None,
     meshes: dict[str, Mesh],
 ) -> TensorSharding:
-    """As :func:`read`, for the target of this name, which is in the message of errors."""
+    """Like :func:`read`; errors name the target ``name``."""
     try:
         return read(sharding, rank, mesh, meshes)
     except ShardcoreError as error:
@@ -33,7 +33,7 @@ def read_for(
 
 
 def _hint(problem: Diagnostic, mesh: NamedMesh | None) -> str | None:
-    """The hint of ``problem``; and which mesh that was over, if it is one without a name."""
+    """The hint of ``problem``; for a mesh without a name it also says which mesh was used."""
     if problem.code != "unknown-axis" or mesh is None or mesh[0] is not None:
         return problem.hint
     over = f"without a mesh it is over the program's first one, {mesh[1]}"
@@ -51,14 +51,14 @@ def read(
             GSPMD's notation, a sharding as JAX prints it, a ``PartitionSpec`` or an object that has
             one as ``spec``, or a ``TensorSharding``.
         rank: the number of dims of the tensor.
-        mesh: the mesh, and its name, of shardings that name none.
+        mesh: the mesh, and its name, for shardings that name no mesh.
         meshes: all meshes by name.
 
     Raises:
-        VerificationError: it is none of these (``invalid-sharding``), or is not valid.
-        ParseError: malformed text.
+        VerificationError: ``sharding`` is none of these (``invalid-sharding``), or is not valid.
+        ParseError: the text is malformed.
     """
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.bounded import shown
     from shardcore.calculus.partition_spec import is_spec
     from shardcore.calculus.pasted import over, unwrap
@@ -96,7 +96,7 @@ def read(
 
 
 def _over(sharding: object, mesh: NamedMesh | None, meshes: dict[str, Mesh]) -> NamedMesh | None:
-    """The mesh of the program with the axes of that which ``sharding``, one of JAX, is over."""
+    """The program's mesh with the same axes as the mesh of the JAX sharding ``sharding``."""
     shape = getattr(getattr(sharding, "mesh", None), "shape", None)
     if not isinstance(shape, Mapping) or not shape or mesh is None:
         return mesh

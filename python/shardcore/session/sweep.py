@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
 
 MOST_COMBINATIONS = 1 << 20
-"""The most combinations that are tried."""
+"""How many combinations are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class SweepRow:
     """One combination."""
 
     mesh: Mesh | None
-    """The mesh; ``None`` is the program's own."""
+    """The mesh; ``None`` for the program's own mesh."""
     row: Evaluation
-    """What it leads to."""
+    """The figures of the combination."""
 
     def record(self) -> dict[str, Any]:
         """Return the row as plain data."""
@@ -45,22 +45,22 @@ def sweep(
     progress: Callable[[str, float], object] | None = None,
     **options: Any,
 ) -> list[SweepRow]:
-    """Return a row for each mesh and each choice of shardings, the shortest step first.
+    """Return a row for each mesh and each combination of shardings, the shortest step first.
 
     Args:
         module: the program.
         choices: for each target of :meth:`Session.set` the shardings to try.
-        meshes: the meshes to try, each in the place of the program's only one.
+        meshes: the meshes to try, each in place of the program's only mesh.
         hardware: the chip.
         executor: as for :meth:`Session.evaluate`.
-        progress: called with what is done and the fraction.
+        progress: called with the current step and the fraction done.
         **options: those of :func:`shardcore.cost`.
 
     Raises:
-        CalculusError: no such chip (``unknown-hardware``).
-        LocationError: no argument, result or value is called like a target.
-        ProgramTooLargeError: there are more than :data:`MOST_COMBINATIONS`.
-        VerificationError: the program cannot have one of the meshes.
+        CalculusError: the chip is unknown (``unknown-hardware``).
+        LocationError: a target denotes no argument, result or value.
+        ProgramTooLargeError: there are more than :data:`MOST_COMBINATIONS` combinations.
+        VerificationError: the program cannot use one of the meshes.
     """
     own: list[Mesh | None] = list(meshes) or [None]
     count = math.prod(map(len, choices.values()))
@@ -68,7 +68,7 @@ def sweep(
         message = f"{count * len(own)} combinations are more than {MOST_COMBINATIONS}"
         raise ProgramTooLargeError(Diagnostic("program-too-large", message, "try fewer at a time"))
     if isinstance(hardware, str):
-        # One mistake instead of one for each combination; the calculus is not imported before.
+        # One error instead of one for each combination; the calculus is not imported before.
         from shardcore.calculus.hardware import hardware as find
 
         find(hardware, options.get("hardware_file"))

@@ -1,4 +1,4 @@
-"""Finds what users' names denote: arguments, results and values of a program."""
+"""Finds the arguments, results and values that users' names denote."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ if TYPE_CHECKING:
     from shardcore._core import SessionProgram, TensorSharding
 
 Target = tuple[int, int]
-"""The kind of a target (0 an argument, 1 a result of the entry function, 2 a value; more, a result
-of another function) and its index."""
+"""The kind of a target (0: an argument, 1: a result of the entry function, 2: a value; larger: a
+result of another function) and its index."""
 
 _MAX_CLOSE = 3
 _FUNCTION = r"@[A-Za-z0-9_$.-]+ "
 _WAY = r"((%[A-Za-z0-9_$.-]+|[a-z_]+\.[a-z0-9_.]+)(#\d+)?( cond| do| region \d+)? )*"
 _EXACT = re.compile(rf"({_FUNCTION})?({_WAY}%[A-Za-z0-9_$.-]+(#\d+)?|result \d+)")
-"""A name in the module, ``"%12"``, ``"@helper %0 do %12"``, ``"result 0"``."""
+"""A name in the module, such as ``"%12"``, ``"@helper %0 do %12"`` or ``"result 0"``."""
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Return the names of a target that lists several, ``"%arg1, %arg13"``; else it alone."""
+    """Return the names in a comma-separated list, ``"%arg1, %arg13"``; another text stays whole."""
     parts = tuple(part.strip() for part in text.split(",")) if "," in text else ()
     return parts if parts and all(map(_EXACT.fullmatch, parts)) else (text,)
 
 
 class Targets:
-    """The names of a program."""
+    """The targets of a program by name."""
 
     def __init__(self, program: SessionProgram) -> None:
         self._program = program
         self._names: dict[Target, str] = {}
-        """By which each is found and listed, no two by the same."""
+        """The unique name by which each target is found and listed."""
         self._ranks: dict[Target, int | None] = {}
         self._by_name: dict[str, Target] = {}
         self._by_steps: dict[tuple[str, ...], Target] = {}
@@ -47,7 +47,7 @@ class Targets:
         self._paths = {target: port.label or port.name for target, port in ports}
         self._exact = {target: port.name for target, port in ports}
         for target, path in self._paths.items():
-            # A path of several denotes the first of them.
+            # If several targets have one path, it denotes the first.
             self._by_name.setdefault(path, target)
             self._by_steps.setdefault(steps(path), target)
         for target, name in self._exact.items():
@@ -56,7 +56,7 @@ class Targets:
             self._names[target] = path if self._by_name[path] == target else name
 
     def annotated(self) -> list[tuple[Target, TensorSharding]]:
-        """What the program came with annotations of, arguments and results first."""
+        """The targets that the original program annotates, arguments and results first."""
         if self._annotated is None:
             targets = [*self._exact, *self._program.annotated_values()]
             given = ((target, self._program.annotation(target)) for target in targets)
@@ -64,7 +64,7 @@ class Targets:
         return self._annotated
 
     def is_annotated(self, target: Target) -> bool:
-        """Whether the program came with an annotation of ``target``."""
+        """Whether the original program annotates ``target``."""
         if self._given is None:
             self._given = frozenset(found for found, _ in self.annotated())
         return target in self._given
@@ -83,16 +83,17 @@ class Targets:
         return found
 
     def exact_name(self, target: Target) -> str:
-        """The name of ``target`` in the module, which nothing else has."""
+        """The unique name of ``target`` in the module."""
         return self._exact.get(target) or self.name(target)
 
     def find(self, text: str) -> tuple[Target, ...]:
-        """Return what ``text`` denotes: one target, for a pattern all that match, for several names
-        with commas between them all of those; in order.
+        """Return the targets that ``text`` denotes, in order: one for a name, all matches of a
+        pattern, all names of a comma-separated list.
 
         Raises:
-            LocationError: nothing is called that, or several values are (``unknown-location``); the
-                hint has the nearest paths, or names that denote one of these.
+            LocationError: there is no such target, or several values have the name
+                (``unknown-location``); the hint lists similar paths, or unique names of these
+                values.
         """
         if not isinstance(text, str):
             raise TypeError(f"a target is a text, not a {type(text).__name__}")

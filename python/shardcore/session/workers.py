@@ -1,4 +1,4 @@
-"""Threads that do not keep the process."""
+"""Threads that do not keep the process alive."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _Task = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...]]
 class Workers:
     """At most ``count`` threads, started when there is work for them.
 
-    Unlike those of a ``ThreadPoolExecutor`` they are daemons: nothing waits for one that is in a
-    rule that does not return, neither Ctrl-C nor the end of the process.
+    Unlike the threads of a ``ThreadPoolExecutor`` they are daemons: neither Ctrl-C nor the end of
+    the process waits for a thread whose rule does not return.
     """
 
     def __init__(self, count: int) -> None:
@@ -34,7 +34,7 @@ class Workers:
         return future
 
     def close(self) -> None:
-        """Have each thread end once it has returned from what it calls now."""
+        """End each thread after its current call."""
         for _ in self._threads:
             self._tasks.put(None)
 
@@ -48,5 +48,5 @@ def _work(tasks: SimpleQueue[_Task | None]) -> None:
             future.set_result(function(*args))
         except BaseException as error:
             future.set_exception(error)
-        # What they refer to is not kept while the thread waits.
+        # References are dropped while the thread waits.
         del task, future, function, args

@@ -12,7 +12,7 @@ from shardcore.simulate.values import Array
 
 
 def _bits(x: Array) -> Array:
-    """The bits of integers as unsigned ones of a width that NumPy has."""
+    """The bits of integers as unsigned integers of a width that NumPy has."""
     mask = (1 << bits_of(x.dtype)) - 1
     plain = wide(x)
     unsigned = plain.view(plain.dtype.str.replace("i", "u"))
@@ -21,14 +21,14 @@ def _bits(x: Array) -> Array:
 
 @op("stablehlo.popcnt")
 def popcnt(site: Site) -> Kernel:
-    """How many bits are set."""
+    """The number of set bits."""
     dtype = site.results[0].dtype
     return arrays(lambda x: in_type(np.bitwise_count(_bits(x)), dtype))
 
 
 @op("stablehlo.count_leading_zeros")
 def count_leading_zeros(site: Site) -> Kernel:
-    """How many bits are zero before the first that is set."""
+    """The number of leading zero bits."""
     dtype = site.results[0].dtype
     width = bits_of(dtype)
 

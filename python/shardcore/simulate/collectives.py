@@ -15,7 +15,7 @@ from shardcore.simulate.values import Array, Value, spread
 
 
 def _each_operand(site: Site, compute: Callable[[Run, Array, int], Array]) -> Kernel:
-    """The kernel of a collective that treats each operand separately."""
+    """The kernel of a collective that handles each operand on its own."""
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, _ = site.split(values)
@@ -33,9 +33,9 @@ def _by_groups(
     compute: Callable[[Array], Array],
 ) -> Array:
     """Apply ``compute`` to the rows of each group; it returns one row for all devices of the group,
-    or one for each.
+    or one row for each.
 
-    If all devices are one group and there is one row, the result is uniform.
+    If all devices form one group and there is one row, the result is uniform.
     """
     rows = groups.rows(run)
     operand = spread(operand, len(run.devices))
@@ -43,7 +43,7 @@ def _by_groups(
         found = compute(operand[rows[0]])
         if len(found) == 1:
             return found
-    # A device that is in no group gets zeros.
+    # A device in no group gets zeros.
     whole = np.zeros((len(run.devices), *result), operand.dtype)
     for group in rows:
         whole[group] = compute(operand[group])
@@ -64,7 +64,7 @@ def all_gather(site: Site) -> Kernel:
 
 
 def _reduced(run: Run, reducer: Reducer, operand: Array, captured: dict[int, Value]) -> Array:
-    """The rows of a group reduced in the order of the group, as one row."""
+    """The rows of a group, reduced in the group's order, as one row."""
     stacked = np.moveaxis(operand, 0, -1)[None]
     return reducer.reduce(run, [stacked], captured)[0]
 
@@ -162,7 +162,7 @@ def collective_permute(site: Site) -> Kernel:
 
 
 def _numbers(run: Run, numbers: Sequence[int] | Array) -> Array:
-    """An id for each device; one row if all are the same."""
+    """An id for each device; one row if all ids are equal."""
     found = np.asarray(numbers, np.uint32)
     return found[:1] if (found == found[0]).all() else found
 

@@ -18,7 +18,7 @@ Dims = Sequence[int]
 
 
 def product_type(site: Site) -> np.dtype[Any]:
-    """The type in which terms are summed: the result's, or a wider one that NumPy has."""
+    """The accumulation type: the result's, or a wider type that NumPy has."""
     result = site.results[0].dtype
     kinds = [result, *(operand.dtype for operand in site.operands[:2])]
     if any(is_complex(kind) for kind in kinds):
@@ -30,7 +30,7 @@ def product_type(site: Site) -> np.dtype[Any]:
 
 
 class Products:
-    """The sums of products of an op: in which type terms are summed, and in which order.
+    """The products of an op: the type in which terms are summed, and their order.
 
     Args:
         site: an op with two operands and a result.
@@ -50,7 +50,7 @@ class Products:
 
 
 def exact_matmul(a: Array, b: Array) -> Array:
-    """The product of stacks of matrices; integers are multiplied as floats where that is exact."""
+    """The product of stacks of matrices; integers are multiplied as floats if that is exact."""
     if a.dtype.kind not in "iu":
         return np.matmul(a, b)
     largest = max((int(abs(x).max(initial=0)) for x in (a, b)), default=0)
@@ -66,7 +66,7 @@ def contracted(
     contracting: tuple[Dims, Dims],
     products: Products,
 ) -> Array:
-    """The product along ``contracting`` dims for each index of ``batch`` dims, for all devices."""
+    """The product along ``contracting`` dims for each index of ``batch`` dims, on all devices."""
     free = [
         [dim for dim in range(x.ndim - 1) if dim not in (*batch[side], *contracting[side])]
         for side, x in enumerate((lhs, rhs))
@@ -86,12 +86,12 @@ def contracted(
 
 
 def sum_in_type(found: Array, dtype: np.dtype[Any]) -> Array:
-    """Sums in the type of the result; for booleans whether any term was true."""
+    """Sums converted to the result type; for booleans whether any term was true."""
     return found != 0 if dtype == np.bool_ else in_type(found, dtype)
 
 
 def dimension_numbers(site: Site, name: str = "dot_dimension_numbers") -> list[tuple[int, ...]]:
-    """Batch and contracting dims of both sides."""
+    """The batch and contracting dims of both operands."""
     numbers = site.attributes.get(name, {})
     return [
         tuple(numbers.get(f"{side}_{kind}_dimensions", ()))
@@ -164,12 +164,12 @@ def ragged_dot(site: Site) -> Kernel:
     is_in_batch, is_contracted = ragged in lhs_batch, ragged in lhs_contracting
 
     def in_group(sizes: Array, group: int, lhs: TensorType) -> Array:
-        """The mask of elements of the left side whose ragged dim is in ``group``."""
+        """The mask of left-hand elements whose ragged dim is in ``group``."""
         ends = np.cumsum(sizes, axis=-1)
         place = np.arange(lhs.shape[ragged])
         ends, starts = ends[..., group, None], (ends - sizes)[..., group, None]
         mask = (place >= starts) & (place < ends)
-        # Sizes may have batch dims, and dims of the left side in front of the ragged one.
+        # Sizes may have batch dims; the left-hand side may have dims before the ragged one.
         leading = [dim for dim in lhs_batch if dim != ragged][: sizes.ndim - 2]
         shape = [1] * len(lhs.shape)
         for dim in (*leading, ragged):

@@ -1,4 +1,4 @@
-"""Control flow and calls. Devices whose predicates differ run their branches separately."""
+"""Control flow and calls. If predicates differ between devices, branches run separately."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shardcore.simulate.values import Array, Value, fitted, merged, rows
 Captured = Mapping[int, Value]
 
 MOST_STEPS = 1 << 16
-"""The most steps of a loop that are simulated."""
+"""How many iterations of a loop are simulated at most."""
 
 
 def _on(captured: Captured, index: Array) -> dict[int, Value]:
@@ -27,7 +27,7 @@ def _returned(found: Sequence[Value], site: Site) -> Value:
 
 @op("stablehlo.while")
 def while_(site: Site) -> Kernel:
-    """A body run while a condition holds."""
+    """A body that runs while a condition holds."""
     condition, body = site.bodies
 
     def loop(run: Run, state: list[Value], captured: Captured) -> list[Value]:
@@ -99,7 +99,7 @@ def case(site: Site) -> Kernel:
 
 
 def call_function(site: Site, name: str) -> Kernel:
-    """A call of function ``name``; its body is prepared when it is first called."""
+    """A call of function ``name``; its body is prepared at the first call."""
 
     def kernel(run: Run, *operands: Value) -> Value:
         body = site.function(name)
@@ -125,14 +125,15 @@ def composite(site: Site) -> Kernel:
 
 @op("chlo.scan")
 def scan(site: Site) -> Kernel:
-    """A body run for each index along a dim, on a slice of each input and on carried values."""
+    """A body that runs for each index along a dim, on a slice of each input and on carried
+    values."""
     dim = site.integer("dimension") + 1
     is_reverse = bool(site.attributes.get("is_reverse", False))
     [body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, captured = site.split(values)
-        # Carried values have the rank of a slice, inputs one dim more.
+        # Carried values have the rank of a slice; inputs have one dim more.
         ranks = [len(kind.shape) for kind in body.argument_types if kind is not None]
         is_input = [len(x.shape) - 1 > rank for x, rank in zip(operands, ranks, strict=True)]
         count = sum(is_input)
@@ -153,7 +154,7 @@ def scan(site: Site) -> Kernel:
 
 @op("sdy.named_computation")
 def named_computation(site: Site) -> Kernel:
-    """A body that is run once."""
+    """A body that runs once."""
     [body] = site.bodies
 
     def kernel(run: Run, *values: Value) -> Value:

@@ -41,7 +41,7 @@ def _to_integer(x: Array, dtype: np.dtype[Any]) -> Array:
     info = iinfo(dtype)
     low, high = int(info.min), int(info.max)
     whole = np.trunc(np.where(np.isnan(x), 0, x))
-    # `high + 1` is a power of two, exact as a float; the largest integer itself may not be.
+    # `high + 1` is a power of two and exact as a float; the largest integer may not be.
     over, under = whole >= float(high + 1), whole < float(low)
     safe = np.where(over | under, 0, whole)
     found = safe.astype(np.uint64 if low == 0 and high > 2**63 else np.int64)
@@ -75,8 +75,8 @@ def bitcast_convert(site: Site) -> Kernel:
 
 
 def _recast(x: Array, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
-    """Bits read as a type, where either is narrower than a byte and stored one to a byte; the first
-    element has the lowest bits."""
+    """Bits read as another type, where one is narrower than a byte and stored one element to a
+    byte; the first element has the lowest bits."""
     flat = np.ascontiguousarray(x).reshape(len(x), -1)
     if bits_of(source) < 8:
         bits = np.unpackbits(_bytes(flat), axis=-1, bitorder="little").reshape(len(x), -1, 8)

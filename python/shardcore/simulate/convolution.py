@@ -17,7 +17,7 @@ from shardcore.simulate.windows import Window, windows_of
 
 
 def _order(numbers: dict[str, object], side: str, first: str, second: str) -> tuple[int, ...]:
-    """The dims of one of the tensors: the two named ones, then the spatial ones."""
+    """The dims of one of the tensors: the two named dims, then the spatial dims."""
     spatial = numbers.get(f"{side}_spatial_dimensions", ())
     named = (numbers[f"{side}_{first}_dimension"], numbers[f"{side}_{second}_dimension"])
     return tuple(int(dim) for dim in (*named, *spatial))  # type: ignore[misc]
@@ -70,7 +70,7 @@ def _multiplied(view: Array, b: Array, features: int, batches: int, products: Pr
     devices, batch, channels = view.shape[:3]
     places = view.shape[3 : 3 + spatial]
     groups = features * batches
-    # The dim of groups comes first; only one of feature and batch groups has more than one.
+    # The group dim comes first; only one of feature groups and batch groups exceeds one.
     x = view.reshape(
         devices, batches, batch // batches, features, channels // features, *view.shape[3:]
     )

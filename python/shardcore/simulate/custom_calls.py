@@ -1,4 +1,4 @@
-"""Custom calls of targets that frameworks lower to."""
+"""Custom calls with targets that frameworks use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _top_k(site: Site) -> Kernel:
 
 
 def _partitioned_by_user(site: Site) -> Kernel:
-    """The function that is called, on all of its operands."""
+    """The user's function of a ``custom_partitioning`` call, on all of its operands."""
     key = site.attributes.get("backend_config")
     known = partitioner(key) if isinstance(key, str) else None
     program = None if known is None else known.global_program()
@@ -48,7 +48,7 @@ def _partitioned_by_user(site: Site) -> Kernel:
         )
 
     def kernel(run: Run, *values: Value) -> Value:
-        # Its ops are those of another module.
+        # The function's ops are in another module.
         inner = run if run.watch is None else replace(run, watch=None)
         found = inner.call(body, list(values))
         return found[0] if len(found) == 1 else found
@@ -72,14 +72,14 @@ TARGETS: dict[str, Callable[[Site], Kernel]] = {
 """The function that prepares a custom call, by target."""
 
 _KERNELS = ("tpu_custom_call", "mosaic_gpu", "triton_kernel_call", "__gpu$xla.gpu.triton")
-"""How the targets of kernels begin that Pallas and Triton compile."""
+"""Prefixes of the targets of kernels that Pallas and Triton compile."""
 _CALLBACKS = ("callback", "Callback")
 _MANUAL = ("SPMDFullToShardShape", "SPMDShardToFullShape")
 
 
 @op("stablehlo.custom_call")
 def custom_call(site: Site) -> Kernel:
-    """A call of a known target."""
+    """A call with a known target."""
     target = str(site.attributes["call_target_name"])
     prepare = TARGETS.get(target)
     if prepare is not None:

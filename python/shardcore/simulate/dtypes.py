@@ -59,11 +59,11 @@ DTYPES: dict[str, DType] = {
     "complex<f32>": np.dtype(np.complex64),
     "complex<f64>": np.dtype(np.complex128),
 }
-"""The NumPy type of each element type that can be simulated, by its name in MLIR."""
+"""The NumPy type of each element type that can be simulated, by MLIR name."""
 
 _FLOAT_TYPES = frozenset(DTYPES[name] for name in _FLOATS)
 _INTEGER_TYPES = frozenset(DTYPES[name] for name in _INTEGERS)
-# Types that NumPy's functions do not support, or not all: they are computed in a wider one.
+# Types that NumPy's functions do not support fully: values are computed in a wider type.
 _WIDE: dict[DType, DType] = {
     **{DTYPES[name]: np.dtype(np.float32) for name in _FLOATS if name not in ("f32", "f64")},
     **{DTYPES[name]: np.dtype(np.int8) for name in ("i2", "i4")},
@@ -78,12 +78,12 @@ _BITS = {
 }
 
 WIDER = ("f32", "f64")
-"""The types that narrower floats of a program may be computed in."""
+"""The types in which narrower floats of a program may be computed."""
 
 
 def widened(least: str | None) -> Mapping[str, DType]:
-    """The types that a program is computed in, by element type: floats that are narrower than
-    ``least``, one of :data:`WIDER`, are computed in it, and complex numbers of such floats.
+    """The types of computation, by element type: floats that are narrower than ``least``, one of
+    :data:`WIDER`, and complex numbers of such floats, are computed in that type.
 
     Raises:
         ValueError: ``least`` is neither ``None`` nor one of these types.
@@ -136,12 +136,12 @@ def bits_of(dtype: DType) -> int:
 
 
 def wide(array: Array) -> Array:
-    """``array`` in the type that it is computed in; exact."""
+    """``array`` in its wider type of computation; exact."""
     return array.astype(_WIDE[array.dtype]) if array.dtype in _WIDE else array
 
 
 def in_type(array: Array, dtype: DType) -> Array:
-    """``array``, a result computed in a wider type, rounded or wrapped to ``dtype``."""
+    """``array``, a result in a wider type, rounded or wrapped to ``dtype``."""
     if array.dtype == dtype:
         return array
     if dtype in _INTEGER_TYPES and dtype in _WIDE:

@@ -22,7 +22,7 @@ Binary = Callable[[Array, Array], Array]
 
 
 def divide(a: Array, b: Array) -> Array:
-    """The quotient; of integers truncated, with all bits set where the divisor is zero."""
+    """The quotient; for integers truncated, with all bits set if the divisor is zero."""
     if a.dtype.kind not in "iu":
         return a / b
     zero = b == 0
@@ -37,8 +37,8 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def remainder(a: Array, b: Array) -> Array:
-    """The remainder of truncated division, with the dividend's sign; the dividend itself where an
-    integer is divided by zero."""
+    """The remainder of truncated division, with the dividend's sign; for integers the dividend
+    itself if the divisor is zero."""
     if a.dtype.kind not in "iu":
         return np.fmod(a, b)
     whole = b == 0
@@ -70,7 +70,8 @@ def _complex_less(a: Array, b: Array) -> Array:
 
 
 def power(a: Array, b: Array) -> Array:
-    """The power; of integers modulo 2^bits, and 0 for negative exponents unless of 1 and -1."""
+    """The power; for integers modulo 2^bits, and 0 for negative exponents unless the base is 1 or
+    -1."""
     if a.dtype.kind not in "iu":
         if a.dtype == np.float32:
             return np.power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
@@ -89,14 +90,14 @@ def power(a: Array, b: Array) -> Array:
 
 
 def atan2(a: Array, b: Array) -> Array:
-    """The angle of a point; of complex numbers by the logarithm that defines it."""
+    """The angle of a point; for complex numbers by the defining logarithm."""
     if not is_complex(a.dtype):
         return np.arctan2(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)
     return -1j * np.log((b + 1j * a) / np.sqrt(a * a + b * b))
 
 
 def add(a: Array, b: Array) -> Array:
-    """The sum; the disjunction of booleans."""
+    """The sum; for booleans the disjunction."""
     return np.add(a, b)
 
 
@@ -120,7 +121,7 @@ BINARY: dict[str, Binary] = {
     "subtract": np.subtract,
     "xor": np.bitwise_xor,
 }
-"""Functions of two numbers, in the type that they are computed in."""
+"""Functions of two numbers, in the type of computation."""
 
 
 def binary_of(name: str, dtype: np.dtype[Any]) -> Binary | None:
@@ -134,7 +135,7 @@ def binary_of(name: str, dtype: np.dtype[Any]) -> Binary | None:
 @op(*(f"stablehlo.{name}" for name in BINARY), "chlo.mulhi")
 @op(*(f"chlo.broadcast_{name}" for name in BINARY))
 def binary(site: Site) -> Kernel:
-    """One of :data:`BINARY`; those of CHLO broadcast their operands to one shape."""
+    """An op of :data:`BINARY`; CHLO ops broadcast their operands to one shape."""
     compute = (
         mulhi
         if site.name == "chlo.mulhi"
@@ -151,7 +152,7 @@ def binary(site: Site) -> Kernel:
 
 
 def of_rank(array: Array, rank: int) -> Array:
-    """``array`` with dims of size one in front of its own, so that it has ``rank``."""
+    """``array`` with leading dims of size one added, so that it has rank ``rank``."""
     missing = rank + 1 - array.ndim
     return array.reshape(len(array), *(1,) * missing, *array.shape[1:])
 
@@ -162,12 +163,12 @@ def negate(x: Array) -> Array:
 
 
 def absolute(x: Array) -> Array:
-    """The absolute value; the smallest integer is its own."""
+    """The absolute value; that of the smallest integer is itself."""
     return np.abs(x)
 
 
 def sign(x: Array) -> Array:
-    """-1, 0 or 1; NaN and zeros are their own sign, that of a complex number is ``x / |x|``."""
+    """-1, 0 or 1; NaN and zeros are returned unchanged; for a complex number ``x / |x|``."""
     if is_complex(x.dtype):
         size = np.abs(x)
         return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)

@@ -26,7 +26,7 @@ _HIGHER: dict[np.dtype[Any], Any] = {
 
 
 def precise(compute: Unary, dtype: np.dtype[Any]) -> Unary:
-    """``compute`` on arrays of ``dtype``, in a wider type where there is one."""
+    """``compute`` on arrays of ``dtype``, in a wider type if there is one."""
     higher = _HIGHER.get(dtype)
     if is_float(dtype) and dtype.itemsize < 4:
         higher = np.float32
@@ -97,18 +97,18 @@ UNARY: dict[str, Unary] = {
     "chlo.sinh": np.sinh,
     "chlo.tan": np.tan,
 }
-"""Functions of one number, in the type that they are computed in."""
+"""Functions of one number, in the type of computation."""
 
 
 @op(*UNARY)
 def unary(site: Site) -> Kernel:
-    """One of :data:`UNARY`."""
+    """An op of :data:`UNARY`."""
     return arrays(precise(UNARY[site.name], site.operands[0].dtype))
 
 
 @op("stablehlo.is_finite", "chlo.is_inf", "chlo.is_neg_inf", "chlo.is_pos_inf")
 def classify(site: Site) -> Kernel:
-    """Which numbers are finite, or infinite."""
+    """Whether numbers are finite, or infinite."""
     tests: dict[str, Unary] = {
         "stablehlo.is_finite": np.isfinite,
         "chlo.is_inf": np.isinf,
@@ -175,7 +175,8 @@ def next_after(site: Site) -> Kernel:
 def reduce_precision(site: Site) -> Kernel:
     """Numbers rounded to ``mantissa_bits``, with the range of ``exponent_bits``.
 
-    What the operand's own type has no more of is kept, whatever type it is computed in.
+    An exponent or mantissa at least as wide as the operand's own is left unchanged, in whatever
+    type the op is computed.
     """
     exponent_bits, mantissa_bits = site.integer("exponent_bits"), site.integer("mantissa_bits")
     dtype = site.operands[0].dtype
@@ -208,7 +209,7 @@ def reduce_precision(site: Site) -> Kernel:
 
 
 class _Layout(NamedTuple):
-    """Numbers of bits of a floating-point type, of its exponent and of its mantissa."""
+    """The numbers of bits of a floating-point type: all, exponent, and mantissa."""
 
     bits: int
     exponent: int

@@ -44,8 +44,8 @@ class _Gather:
         return cls(shape, rank, offsets, collapsed, batching, index_batching, start_map, vector_dim)
 
     def kept(self, sizes: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The dims of the operand that results have: those that slices take in part, and those that
-        they take whole, which need no indices."""
+        """The operand dims that results have: those that slices take in part, and those that they
+        take whole, which need no indices."""
         offsets = [
             dim for dim in range(len(self.shape)) if dim not in (*self.collapsed, *self.batching)
         ]
@@ -55,7 +55,8 @@ class _Gather:
         return [dim for dim in offsets if dim not in whole], whole
 
     def place(self, dim: int, starts: Array, sizes: Sequence[int], partial: Sequence[int]) -> Array:
-        """The indices along ``dim`` of the operand, for index vectors and then ``partial`` dims."""
+        """The indices along operand dim ``dim``, with dims for index vectors and then ``partial``
+        dims."""
         batch = starts.shape[1:-1]
         spots = len(batch) + len(partial)
         place = np.zeros((1,) * (spots + 1), np.int64)
@@ -82,7 +83,7 @@ class _Gather:
         row = np.zeros((1,) * (len(spots) + 1), np.intp)
         if len(x) > 1:
             row = np.arange(devices).reshape(-1, *(1,) * len(spots))
-        # NumPy keeps dims without an index at the end.
+        # NumPy puts dims without an index at the end.
         index = (row, *places)
         found = x.transpose(0, *(dim + 1 for dim in (*indexed, *whole)))[index]
         found = np.broadcast_to(found, (devices, *spots, *(sizes[dim] for dim in whole)))

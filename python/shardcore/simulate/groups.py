@@ -38,7 +38,7 @@ def pairs_of(site: Site, grid: Grid) -> list[tuple[int, int]]:
 
 
 def _devices_of(ids: Array, site: Site, grid: Grid) -> list[list[int]]:
-    """The devices that each id denotes; with a channel ids are partitions."""
+    """The devices that each id denotes; with a channel, ids are partition ids."""
     if channel_of(site) > 0:
         return [[r * grid.partitions + int(at) for r in range(grid.replicas)] for at in ids]
     return [[int(at) * grid.partitions + p for p in range(grid.partitions)] for at in ids]
@@ -47,8 +47,8 @@ def _devices_of(ids: Array, site: Site, grid: Grid) -> list[list[int]]:
 class Groups:
     """The groups of devices of a collective.
 
-    With a channel, ids are partitions, or with ``across_both`` global device ids, which number
-    replicas and partitions together.
+    With a channel, ids are partition ids; with ``across_both``, they are global device ids, which
+    number replicas and partitions together.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Groups:
 
     @classmethod
     def of(cls, site: Site, *, across_both: bool) -> Groups:
-        """The groups in the attributes of an op."""
+        """The groups given by the attributes of an op."""
         return cls(site, listed_groups(site), channel_of(site), across_both=across_both)
 
     def devices(self, grid: Grid) -> list[list[int]]:
@@ -101,7 +101,7 @@ class Groups:
         return found
 
     def refuse(self, run: Run, missing: list[int], here: list[int]) -> None:
-        """Raise the error that the devices ``missing`` do not take part."""
+        """Raise the error that the devices ``missing`` do not take part in the collective."""
         count = run.grid.replicas * run.grid.partitions
         site = self.site
         if outside := [device for device in missing if not 0 <= device < count]:
@@ -122,7 +122,8 @@ def _names(devices: list[int]) -> str:
 
 
 def listed_groups(site: Site) -> list[list[int]]:
-    """The groups as ids, without the -1 of shorter groups; none if all ids are one group."""
+    """The groups as ids, without the padding -1 of shorter groups; empty if all ids form one
+    group."""
     given = site.attributes.get("replica_groups")
     if isinstance(given, dict):
         return _by_axes(given, site)
@@ -143,10 +144,10 @@ def _by_axes(given: dict[str, Any], site: Site) -> list[list[int]]:
 
 
 def groups_along(mesh: Mesh, axes: list[tuple[str, int, int]]) -> list[list[int]]:
-    """The groups of devices that differ along ``axes``, each a name, a pre-size and a size."""
+    """The groups of devices that differ along ``axes``, each given as name, pre-size and size."""
     sizes = [axis.size for axis in mesh.axes]
     ids = np.array(mesh.device_ids or range(mesh.num_devices))
-    # Each axis split into the part major to the sub-axis, the sub-axis, and the part minor to it.
+    # Each axis is split into the parts major to the sub-axis, the sub-axis, and minor to it.
     split: list[int] = []
     moved: dict[tuple[str, int], int] = {}
     for axis, size in zip(mesh.axes, sizes, strict=True):
@@ -169,7 +170,7 @@ def groups_along(mesh: Mesh, axes: list[tuple[str, int, int]]) -> list[list[int]
 def _axis(axis: Any, mesh: Mesh, site: Site) -> tuple[str, int, int]:
     """Name, pre-size and size of an axis or a sub-axis, of ``stablehlo`` or of ``sdy``."""
     if isinstance(axis, str):
-        # Of a whole axis of sdy attributes give the name.
+        # For a whole axis, sdy attributes have just the name.
         found = _SUB_AXIS.fullmatch(axis)
         if found:
             return found["name"], int(found["before"]), int(found["size"])

@@ -13,16 +13,17 @@ from shardcore.simulate.values import Array, count, spread
 
 
 def clamped(start: Array, size: int, length: int) -> Array:
-    """``start`` of a slice of ``size`` elements, clamped so that it is in bounds of ``length``."""
+    """The ``start`` of a slice of ``size`` elements, clamped to the bounds of a dim of
+    ``length``."""
     start = wide(start)
     if start.dtype.kind == "u":
-        # The largest unsigned integers do not fit the signed type.
+        # The largest unsigned integers do not fit into the signed type.
         start = np.minimum(start.astype(np.uint64), np.uint64(length))
     return np.clip(start.astype(np.int64), 0, length - size)
 
 
 def _places(shape: Sequence[int], starts: Sequence[Array], sizes: Sequence[int]) -> list[Array]:
-    """For each dim the indices of a slice, in a shape that broadcasts to that of the slice."""
+    """For each dim the indices of a slice, in shapes that broadcast to the slice's shape."""
     rank = len(sizes)
     found = []
     for dim, (start, size, length) in enumerate(zip(starts, sizes, shape, strict=True)):
@@ -81,7 +82,7 @@ def dynamic_update_slice(site: Site) -> Kernel:
 
 
 def index_vectors(indices: Array, vector_dim: int) -> Array:
-    """Integers with the dim of the index vectors at the end; a scalar is a vector of one."""
+    """The indices with the index-vector dim last; a scalar becomes a vector of one."""
     indices = wide(indices)
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))

@@ -1,7 +1,7 @@
 """Factorisations that frameworks call LAPACK for, and the equivalent targets on GPUs and TPUs.
 
-Results are those of LAPACK up to rounding: everything is computed in 64 bits here. Eigenvectors and
-singular vectors are determined up to a factor of absolute value one.
+Results equal LAPACK's up to rounding: everything is computed in 64 bits. Eigenvectors and singular
+vectors are determined only up to a factor of absolute value one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _letter(site: Site, name: str) -> str:
 
 
 def _status(x: Array, failed: Any = None) -> Array:
-    """One for each matrix without factorisation, else zero."""
+    """LAPACK's status: one for each matrix without a factorisation, else zero."""
     if failed is None:
         return np.zeros(x.shape[:-2], np.int32)
     return np.asarray(failed, np.int32)
@@ -79,7 +79,7 @@ def _trsm(site: Site) -> Kernel:
 
 
 def lu_of(x: Array) -> tuple[Array, Array]:
-    """Both factors in one matrix, and the pivots: the row that each row was exchanged with.
+    """Both factors in one matrix, and the pivots: for each row the row that it was swapped with.
 
     Source: Gaussian elimination with partial pivoting.
     """
@@ -164,9 +164,9 @@ def _ormqr(site: Site) -> Kernel:
 
 
 def _of_finite(compute: Callable[[Array], Factors], x: Array) -> list[Array]:
-    """What ``compute`` makes of a stack of matrices, and NaN for those that are not finite.
+    """``compute`` applied to a stack of matrices, with NaN for those that are not finite.
 
-    NumPy refuses a whole stack for one such matrix, and padding may hold them.
+    NumPy refuses the whole stack if one matrix is not finite, as padding may be.
     """
     is_finite: Array = np.asarray(np.isfinite(x).all(axis=(-1, -2)))
     found = compute(np.where(is_finite[..., None, None], x, np.eye(*x.shape[-2:])))
@@ -192,7 +192,7 @@ def _gtsv(site: Site) -> Kernel:
     def compute(low: Array, middle: Array, high: Array, b: Array) -> Factors:
         size = middle.shape[-1]
         matrix = middle[..., None] * np.eye(size)
-        # The first subdiagonal and the last superdiagonal element are outside of the matrix.
+        # The first subdiagonal and the last superdiagonal element lie outside of the matrix.
         matrix = matrix + low[..., None] * np.eye(size, k=-1)
         matrix = matrix + high[..., None] * np.eye(size, k=1)
         singular = np.linalg.det(matrix) == 0

@@ -16,12 +16,12 @@ __all__ = ["cholesky_of", "in_lapack", "solved"]
 
 
 def lapack_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that values of ``dtype`` are computed in: 64 bits."""
+    """The type of computation for values of ``dtype``: 64 bits."""
     return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
 
 
 def in_lapack(compute: Callable[..., Array], dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """``compute`` in that type, with the result converted to ``dtype``."""
+    """``compute`` in 64 bits, with the result converted to ``dtype``."""
     kind = lapack_type(dtype) if is_float(dtype) or is_complex(dtype) else dtype
     return lambda *operands: in_type(compute(*(x.astype(kind) for x in operands)), dtype)
 
@@ -32,7 +32,7 @@ def adjoint(x: Array) -> Array:
 
 
 def cholesky_of(x: Array, lower: bool) -> Array:
-    """The triangular factors of matrices, of which one triangle is read; NaN if there are none."""
+    """The triangular factors of matrices, reading one triangle; NaN if there is none."""
     kept = np.tril(x) if lower else adjoint(np.triu(x))
     strict = np.tril(kept, -1)
     diagonal = np.real(np.diagonal(x, axis1=-2, axis2=-1))
@@ -123,7 +123,7 @@ def batch_norm_inference(site: Site) -> Kernel:
 
 @op("stablehlo.batch_norm_training")
 def batch_norm_training(site: Site) -> Kernel:
-    """A tensor normalised by the means and variances of its features, and these."""
+    """A tensor normalised by the means and variances of its features, and these statistics."""
     feature, epsilon = site.integer("feature_index"), site.attributes["epsilon"]
     rank, dtype = len(site.operands[0].shape), site.results[0].dtype
     others = tuple(dim + 1 for dim in range(rank) if dim != feature)

@@ -33,7 +33,7 @@ Slices = dict[int, tuple[slice, ...]]
     "sdy.sharded_to_unreduced",
 )
 def identity(site: Site) -> Kernel:
-    """The operand itself: the op changes its sharding only."""
+    """The operand itself: the op only changes its sharding."""
     return arrays(lambda x: x)
 
 
@@ -76,7 +76,7 @@ def manual_computation(site: Site) -> Kernel:
     [body] = site.bodies
     meshes = [sharding.mesh for sharding in (*ins, *outs) if sharding is not None]
     if not meshes:
-        # Without operands and results there is no mesh to find, which matters with manual axes.
+        # Without operands and results no mesh can be found, which matters if there are manual axes.
         if axes:
             raise site.unsupported("a manual computation without shardings has no mesh")
         return lambda run, *values: run.call(body, *site.split(values))
@@ -116,7 +116,7 @@ def manual_computation(site: Site) -> Kernel:
 
 
 def _cut(x: Array, slices: Slices, count: int) -> Array:
-    """The shard of each device, or one row if all devices hold the whole tensor."""
+    """The shard of each device; one row if all devices hold the whole tensor."""
     if len(x) == 1 and all(part == slices[0] for part in slices.values()):
         return x
     whole = spread(x, count)
@@ -126,7 +126,7 @@ def _cut(x: Array, slices: Slices, count: int) -> Array:
 def _joined(
     x: Array, slices: Slices, shape: Sequence[int], groups: list[list[int]], count: int
 ) -> Array:
-    """The tensors that the shards of each group are parts of."""
+    """The tensors assembled from the shards of each group."""
     parts = spread(x, count)
     if len(groups) == 1:
         whole = np.empty((1, *shape), x.dtype)

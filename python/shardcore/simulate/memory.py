@@ -1,4 +1,4 @@
-"""How much memory a simulation needs, before it runs, and how much there is."""
+"""Estimates the memory that a simulation needs before it runs, and reads how much is available."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PRODUCTS = (
     "stablehlo.dynamic_conv",
 )
 _VIEWS = ("stablehlo.broadcast_in_dim", "stablehlo.constant")
-"""Ops that make no array of the size of their result."""
+"""Ops that allocate no array of the size of their result."""
 _ON_EACH = ("stablehlo.partition_id", "stablehlo.replica_id")
 
 
 class _Estimate:
-    """The memory of the values of a program on some devices."""
+    """The memory of a program's values on some devices."""
 
     def __init__(self, program: Program, devices: int) -> None:
         self._program = program
@@ -34,13 +34,13 @@ class _Estimate:
         self._open: set[int] = set()
 
     def body(self, body: Body, rows: Sequence[int], captured: dict[int, int]) -> tuple[int, int]:
-        """The bytes that are live at the peak of ``body`` without its arguments, and the number of
-        rows of its results.
+        """The peak of live bytes of ``body`` without its arguments, and the number of rows of each
+        of its results.
 
         Args:
-            body: ops that run.
+            body: the ops that run.
             rows: the number of rows of each argument.
-            captured: the number of rows of values from outside, by slot.
+            captured: the number of rows of captured values, by slot.
         """
         places = dict(zip(body.arguments, rows, strict=False)) | captured
         sizes: dict[int, int] = {}
@@ -61,7 +61,7 @@ class _Estimate:
 
     def _inner(self, step: Step, count: int, places: dict[int, int]) -> tuple[int, int]:
         """The peak of the bodies of ``step``, or of the function that it calls, and the number of
-        rows of what they return."""
+        rows of each of their results."""
         bodies: list[Body] = list(step.bodies)
         name = next((step.op.attributes[key] for key in _callees(step)), None)
         if name is not None:
@@ -71,7 +71,7 @@ class _Estimate:
             count = max((mesh.num_devices for mesh in self._program.meshes.values()), default=1)
         found = []
         for body in bodies:
-            # A function that calls itself is refused when it runs.
+            # A recursive call is refused when it runs.
             if id(body) in self._open or (body.argument_types and _is_of_scalars(body)):
                 continue
             key = id(body), count
@@ -90,7 +90,8 @@ class _Estimate:
         return 0 if shape is None else math.prod(size or 0 for size in shape) * kind.itemsize
 
     def _working(self, step: Step, places: dict[int, int]) -> int:
-        """The bytes of copies that ``step`` makes, in wider types and in other orders of dims."""
+        """The bytes of the copies that ``step`` makes, in wider types and in other orders of
+        dims."""
         total = 0
         is_product = step.op.name in _PRODUCTS
         for place, value in zip(step.operands, step.op.operands, strict=False):
@@ -112,17 +113,17 @@ def _callees(step: Step) -> list[str]:
 
 
 def _is_of_scalars(body: Body) -> bool:
-    """Whether ``body`` is a function of scalars, as those of reductions are."""
+    """Whether ``body`` is a function of scalars, like the body of a reduction."""
     return all(kind is not None and not kind.shape for kind in body.argument_types)
 
 
 def peak_bytes(program: Program, body: Body, rows: Sequence[int], devices: int) -> int:
-    """The most bytes that the values of ``body`` take at once, without its arguments.
+    """The peak of live bytes of the values of ``body``, without its arguments.
 
     Args:
-        program: what ``body`` is of.
-        body: ops that run.
-        rows: for each argument the number of rows: of devices, or 1 if all have the same.
+        program: the program of ``body``.
+        body: the ops that run.
+        rows: for each argument the number of devices, or 1 if all devices have the same value.
         devices: the number of devices.
     """
     return _Estimate(program, devices).body(body, rows, {})[0]
@@ -132,11 +133,11 @@ _GROUPS = (
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
-"""Files of Linux that say how much memory a process may use, and how much is used."""
+"""Linux files with the memory limits and the memory in use of the process's cgroup."""
 
 
 def available_bytes() -> int | None:
-    """How many bytes a process can still have; ``None`` where that is not known."""
+    """How many bytes the process can still allocate; ``None`` if that is unknown."""
     found = []
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():

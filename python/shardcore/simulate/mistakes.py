@@ -1,4 +1,4 @@
-"""Makes the errors of programs that cannot be simulated, with the op and its line."""
+"""Makes the errors for programs that cannot be simulated, with the op and its line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ CODES = (
     "unknown-symbol",
     "unsupported-op",
 )
-"""Every code that a mistake in a simulation may have."""
+"""Every error code of a simulation."""
 
 
 def of_elements(element: str) -> str | None:
-    """Return the hint where a tensor has elements ``element``, which NumPy has no type for."""
+    """Return the hint for a tensor with elements ``element``, for which NumPy has no type."""
     if element.startswith("!"):
         return "quantized types and types of other dialects are not simulated"
     return None
@@ -32,7 +32,7 @@ def of_elements(element: str) -> str | None:
 def mistake(
     code: str, message: str, hint: str | None, ops: tuple[Op, ...], filename: str
 ) -> SimulationError:
-    """Return an error at the first of ``ops``, an op and those around it, that has a place."""
+    """Return an error at the first of ``ops``, an op and the ops around it, that has a location."""
     assert code in CODES, code
     place = next((op.place for op in ops if op.place is not None), None)
     return SimulationError(Diagnostic(code, message, hint, filename if place else None, place))

@@ -1,4 +1,4 @@
-"""The order of the terms of sums: floats that are added in another order are rounded otherwise."""
+"""The order of summation: floats that are added in another order are rounded differently."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["Order", "is_ordered"]
 
 @dataclass(frozen=True)
 class Order:
-    """An order of the terms of the sums of floats in a program.
+    """An order of summation of floats in a program.
 
-    Sums are made of some parts of their terms, each of which is rounded to the type of the sum, as
-    devices do that hold these parts, and then of the sums of the parts.
+    The terms of a sum are split into parts. The sum of each part is rounded to the sum's type, as
+    on devices that hold these parts, and then the partial sums are added.
     """
 
     parts: int
     """The number of parts."""
     is_strided: bool = False
-    """Whether each part has every so many-th term; otherwise terms that follow each other."""
+    """Whether a part takes every n-th term (n parts); otherwise parts are contiguous."""
 
     def slices(self, length: int) -> list[slice]:
-        """The terms of each part, of ``length`` terms."""
+        """The terms of each part, for ``length`` terms."""
         parts = max(min(self.parts, length), 1)
         if self.is_strided:
             return [slice(first, None, parts) for first in range(parts)]
@@ -38,8 +38,8 @@ class Order:
     def total(
         self, length: int, dtype: np.dtype[np.generic], part: Callable[[slice], Array]
     ) -> Array:
-        """The sum, in the type in which ``dtype`` is computed, of what ``part`` returns for the
-        terms of each part; ``dtype`` is the type of the sum."""
+        """The sum of what ``part`` returns for the terms of each part. ``dtype`` is the type of the
+        sum; the result is in the type in which that is computed."""
         sums = [wide(in_type(part(terms), dtype)) for terms in self.slices(length)]
         return sum(sums[1:], sums[0])
 

@@ -31,18 +31,17 @@ IN_OWN_TYPES = (
     "stablehlo.bitcast_convert",
     "stablehlo.rng_bit_generator",
 )
-"""Ops that are about the bits of their types: they are computed in these also where floats are
-computed in a wider type, to which their results are converted then."""
+"""Ops on the bits of their types: they are computed in the program's own types even if floats are
+computed in a wider type; their results are then converted to that."""
 
 
 class Program:
     """The functions of a module, each prepared when it is first called.
 
-    Args:
-        module: the program.
-        filename: its name in errors.
-        dtypes: the types that values are computed in, by element type.
-        order: the order of the terms of sums.
+    module: the program.
+    filename: its name in errors.
+    dtypes: the types of computation, by element type.
+    order: the order of summation.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class Program:
             raise
         except MemoryError as error:
             raise too_large(f"{site.name} cannot be computed: {error}") from None
-        # NumPy refuses arrays of too many elements, of iota for example.
+        # NumPy refuses arrays with too many elements, such as a huge iota.
         except ValueError as error:
             message = f"{site.name} cannot be computed: {error}"
             raise mistake(
@@ -115,7 +114,7 @@ class Program:
             own = replace(site, dtypes=DTYPES)
             return _converting(prepare(own), own.operands, site.results)
         if site.name == "stablehlo.custom_call":
-            # Targets of the user's may make results of the types in the program.
+            # A user's function may return values of the program's own types.
             results = [_type_of(site, value) for value in site.op.results]
             return _converting(prepare(site), None, results)
         return prepare(site)
@@ -126,8 +125,8 @@ def _converting(
     operands: Sequence[TensorType | None] | None,
     results: Sequence[TensorType | None],
 ) -> Kernel:
-    """``kernel`` with operands converted to the types that it computes in, and results to those of
-    the program."""
+    """``kernel`` with operands converted to the types of its computation, and results converted to
+    the program's types."""
 
     def in_types(values: Sequence[Value], kinds: Sequence[TensorType | None]) -> list[Value]:
         pairs = zip(values, kinds, strict=True)
@@ -153,7 +152,7 @@ class _Scope:
         return self.places.setdefault(value, len(self.places))
 
     def region(self, op: _core.Op, index: int, around: tuple[_core.Op, ...]) -> Body:
-        """The body of region ``index`` of ``op``; ``around`` are the ops that ``op`` is in."""
+        """The body of region ``index`` of ``op``; ``around`` are the ops that enclose ``op``."""
         ops = (op, *around)
         blocks = op.regions[index]
         if len(blocks) != 1:
@@ -181,7 +180,7 @@ class _Scope:
         return Body(arguments, steps, returned, tuple(captured), ops, types)
 
     def step(self, op: _core.Op, operands: tuple[int, ...], around: tuple[_core.Op, ...]) -> Step:
-        """``op``, which is in ``around``, ready to run."""
+        """``op``, enclosed by the ops ``around``, ready to run."""
         bodies = [self.region(op, index, around) for index in range(len(op.regions))]
         captured = tuple(dict.fromkeys(place for body in bodies for place in body.captured))
         program = self.program
@@ -203,7 +202,7 @@ class _Scope:
 
 
 def _static_shape(op: _core.Op) -> tuple[int, ...] | None:
-    """The shape of the result of ``op``, if it has one, which is a tensor of static shape."""
+    """The shape of the only result of ``op``; ``None`` unless that is a tensor of static shape."""
     if len(op.results) != 1 or op.results[0].shape is None:
         return None
     sizes = tuple(size for size in op.results[0].shape if size is not None)
@@ -211,14 +210,14 @@ def _static_shape(op: _core.Op) -> tuple[int, ...] | None:
 
 
 def _type_of(site: Site, value: _core.Value) -> TensorType | None:
-    """The type of an argument, if it is a tensor."""
+    """The type of an argument; ``None`` if it is no tensor."""
     return site.tensor_type(value) if value.dtype is not None else None
 
 
 def _with_deaths(
     steps: list[Step], returned: tuple[int, ...], arguments: tuple[int, ...]
 ) -> list[Step]:
-    """``steps`` with the values whose last use is in each step, or that have none."""
+    """``steps`` with, for each, the values that are no longer used after it."""
     own = {place for step in steps for place in step.results} | set(arguments)
     alive = set(returned)
     found = []

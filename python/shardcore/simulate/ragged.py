@@ -14,11 +14,11 @@ __all__ = ["ragged_all_to_all"]
 
 
 def ragged_all_to_all(site: Site) -> Kernel:
-    """Each device sends a slice of its operand to each device of its group, which writes it to its
-    output.
+    """Each device sends a slice of its operand to each device of its group, which writes it into
+    its output.
 
-    The sender has the offset of the slice in its operand, its size, and its offset in the output of
-    the receiver; the receiver has the size of the slice that it expects.
+    The sender knows the slice's offset in its operand, its size, and its offset in the receiver's
+    output; the receiver knows the size that it expects.
     """
     options = site.options()
     listed = [[int(device) for device in group] for group in options["replica_groups"]]

@@ -1,4 +1,4 @@
-"""Reductions with any function, for ``reduce``, windows and collectives."""
+"""Reductions with arbitrary functions, for ``reduce``, windows and collectives."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _UFUNCS: dict[str, np.ufunc] = {
 
 
 class Reducer:
-    """The body of an op that combines two lists of scalars into one.
+    """The body of a reduction: a function that combines two lists of scalars into one.
 
-    Elements are combined in their order, as a balanced tree: the body has to be associative, as
-    StableHLO demands, but need not be commutative.
+    Elements are combined in order, as a balanced tree. So the body must be associative, as
+    StableHLO requires, but need not be commutative.
     """
 
     def __init__(self, site: Site, body: Body) -> None:
@@ -48,18 +48,19 @@ class Reducer:
 
     @property
     def ufunc(self) -> np.ufunc | None:
-        """The NumPy function that the body computes; ``None`` if there is none."""
+        """The NumPy function that equals the body; ``None`` if there is none."""
         return self._ufunc
 
     @property
     def is_reordered(self) -> bool:
-        """Whether it adds floats, in another order than that of the terms."""
+        """Whether it adds floats in an order other than that of the terms."""
         return self._ufunc is np.add and is_ordered(self._order, self.dtype)
 
     def combine(
         self, run: Run, a: Sequence[Array], b: Sequence[Array], captured: Mapping[int, Value]
     ) -> list[Array]:
-        """The body applied to each pair of elements of arrays of one shape, except their rows."""
+        """The body applied to each pair of elements of equally shaped arrays; rows are
+        broadcast."""
         if self._binary is not None:
             return [self._binary(a[0], b[0])]
         whole = fitted([*a, *b])
@@ -103,7 +104,7 @@ class Reducer:
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found
-        # NumPy ignores the sign of zeros: +0 is larger than -0 here.
+        # NumPy ignores the sign of zeros; here +0 is larger than -0.
         signs = np.signbit(operand) & (operand == 0)
         plus = (operand == 0) & ~signs
         has_both = signs.any(axis=-1) & plus.any(axis=-1) & (found == 0)
@@ -113,13 +114,13 @@ class Reducer:
 
 def _sum(operand: Array) -> Array:
     """The sums along the last dim."""
-    # NumPy's sums start from +0, which takes the sign from sums of -0 alone.
+    # NumPy's sums start from +0, so a sum of -0 alone would lose its sign.
     start = operand.dtype.type(complex(-0.0, -0.0) if is_complex(operand.dtype) else -0.0)
     return np.asarray(np.add.reduce(operand, axis=-1, dtype=operand.dtype, initial=start))
 
 
 def last_dims(operand: Array, dims: Sequence[int]) -> Array:
-    """``operand`` with ``dims`` merged into one dim at its end, in their order."""
+    """``operand`` with ``dims`` merged, in order, into one last dim."""
     kept = [dim for dim in range(operand.ndim - 1) if dim not in dims]
     order = (0, *(dim + 1 for dim in (*kept, *sorted(dims))))
     sizes = [operand.shape[dim + 1] for dim in kept]

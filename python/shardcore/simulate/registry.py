@@ -12,7 +12,7 @@ __all__ = ["PREPARERS", "arrays", "op"]
 Preparer = Callable[[Site], Kernel]
 
 PREPARERS: dict[str, Preparer] = {}
-"""The function that makes the kernel of an op, by the op's full name."""
+"""For each op, by full name, the function that makes its kernel."""
 
 F = TypeVar("F", bound=Preparer)
 
@@ -31,7 +31,7 @@ def op(*names: str) -> Callable[[F], F]:
 
 
 def arrays(compute: Callable[..., Any]) -> Kernel:
-    """The kernel of an op whose results depend on its operands only."""
+    """The kernel of an op whose results depend only on its operands."""
 
     def kernel(run: object, *operands: Any) -> Any:
         return compute(*operands)

@@ -62,7 +62,7 @@ def _column(words: Array) -> Array:
 def _threefry_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, Array]:
     """Random words in ``shape`` and the new state; the state is a key and a counter."""
     key = _halves(_column(state[:, 0]))
-    # Words of 32 bits come in pairs, whose halves are neighbours along one dim.
+    # Words of 32 bits come in pairs; the two halves are neighbours along one dim.
     even = [dim for dim, size in enumerate(shape) if size % 2 == 0]
     largest = max(range(len(shape)), key=lambda dim: shape[dim], default=0)
     split = even[0] if even else largest
@@ -84,7 +84,7 @@ def _threefry_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array
 
 
 def _philox_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, Array]:
-    """Philox: the counter has 128 bits, or is the key's and the counter's word, or one alone."""
+    """Philox; the state is a key and a counter of 64 or 128 bits, or the counter alone."""
     key = _halves(_column(state[:, 0]))
     count = int(np.prod(shape, dtype=np.int64))
     blocks = -(-count // (2 if bits == 64 else 4))
@@ -109,7 +109,7 @@ def _philox_bits(state: Array, shape: Sequence[int], bits: int) -> tuple[Array, 
 
 @op("stablehlo.rng_bit_generator")
 def rng_bit_generator(site: Site) -> Kernel:
-    """Random bits and the next state; the default algorithm is Philox, as in XLA on hosts."""
+    """Random bits and the next state; the default algorithm is Philox, as in XLA on CPUs."""
     algorithm = site.attributes.get("rng_algorithm", "DEFAULT")
     make = _threefry_bits if algorithm == "THREE_FRY" else _philox_bits
     state_type, result = site.operands[0], site.results[1]
@@ -129,6 +129,6 @@ def rng_bit_generator(site: Site) -> Kernel:
 
 @op("stablehlo.rng")
 def rng(site: Site) -> Kernel:
-    """Refused: its numbers are not specified."""
+    """Refused: the numbers of this op are not specified."""
     hint = "use stablehlo.rng_bit_generator, or jax.random, whose numbers are determined"
     raise site.unsupported("the numbers of stablehlo.rng are not determined", hint)

@@ -30,7 +30,7 @@ class Grid(NamedTuple):
 class Run:
     """Devices that run the same ops together.
 
-    Where devices take different branches each set of devices has its own run, and values have rows
+    Where devices take different branches, each set of devices has its own run, and values have rows
     for these devices only.
     """
 
@@ -39,18 +39,18 @@ class Run:
     grid: Grid
     filename: str
     manual: frozenset[str] = frozenset()
-    """The mesh axes that are manual around the ops that run."""
+    """The mesh axes that are manual at the running ops."""
     watch: Callable[[Op, Sequence[Value]], None] | None = None
-    """Called with each op that has run, and its results."""
+    """Called with each op after it has run, and its results."""
 
     def subset(self, index: Array) -> Run:
-        """The run of the devices in the rows that ``index`` lists."""
+        """The run of the devices in the rows ``index``."""
         return replace(self, devices=self.devices[index])
 
     def call(
         self, body: Body, arguments: Sequence[Value], captured: Mapping[int, Value] | None = None
     ) -> list[Value]:
-        """Run ``body`` and return its results; ``captured`` has values from outside by slot."""
+        """Run ``body`` and return its results; ``captured`` has the captured values by slot."""
         places = dict(zip(body.arguments, arguments, strict=True))
         for place in body.captured:
             places[place] = (captured or {})[place]
@@ -73,7 +73,7 @@ class Run:
         except ShardcoreError:
             raise
         except MemoryError as error:
-            # NumPy's own says how large an array it had no memory for.
+            # NumPy's message says how large the array was that could not be allocated.
             why = str(error) or "the program needs more memory than there is"
             raise too_large(f"{_name(step, body)} cannot be computed: {why}") from None
         except RecursionError:
@@ -94,10 +94,10 @@ class Run:
         captured: Mapping[int, Value],
         row: Array | None,
     ) -> list[Array]:
-        """``body``, a function of scalars, applied to each element of vectors of one length.
+        """``body``, a function of scalars, applied to each element of equally long vectors.
 
-        ``row`` says to which row of this run an element belongs; ``None`` if arguments are the same
-        on all devices.
+        ``row`` gives for each element the row of this run that it belongs to; ``None`` if the
+        arguments are the same on all devices.
         """
         size = len(arguments[0])
         if row is None:

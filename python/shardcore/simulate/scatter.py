@@ -1,4 +1,4 @@
-"""Scatters: updates at dynamic indices, applied in order; those out of bounds are dropped."""
+"""Scatters: updates at dynamic indices, applied in order; updates out of bounds are dropped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def accumulate(
 ) -> list[Array]:
     """``operands`` (devices, elements), each update combined with the element at its target.
 
-    ``target`` (devices, updates) has element numbers; updates with one below 0 are dropped.
+    ``target`` (devices, updates) has the element numbers; updates with a negative one are dropped.
     """
     devices = count((*operands, target, *updates))
     found = [np.array(spread(operand, devices)) for operand in operands]
@@ -59,7 +59,7 @@ def _in_turns(
     values: Sequence[Array],
     captured: Mapping[int, Value],
 ) -> None:
-    """Apply the first updates of all elements, then the second ones, and so on."""
+    """Apply the first update of each element, then the second of each, and so on."""
     order = np.argsort(place, kind="stable")
     ordered = place[order]
     is_first = np.r_[True, ordered[1:] != ordered[:-1]] if len(ordered) else np.zeros(0, bool)
@@ -99,16 +99,17 @@ def scatter(site: Site) -> Kernel:
     kept = [dim for dim in range(len(shape)) if dim not in (*inserted, *batching)]
 
     def along(values: Array, dims: Sequence[int]) -> Array:
-        """``values`` ``(devices, dims)`` in the rank of the updates, their dims at ``dims``."""
+        """``values`` of shape ``(devices, dims)``, reshaped to the rank of the updates at
+        ``dims``."""
         sizes = [1] * len(update_shape)
         for dim, size in zip(dims, values.shape[1:], strict=True):
             sizes[dim] = size
         return values.reshape(len(values), *sizes)
 
     def target_of(indices: Array) -> Array:
-        """For each update the number of its element, below 0 if its window is out of bounds.
+        """For each update the number of its element, negative if its window is out of bounds.
 
-        As in XLA, a window that is partly out of bounds is left out in full.
+        As in XLA, a window that is partly out of bounds is dropped entirely.
         """
         starts = index_vectors(indices, vector_dim)
         target = np.zeros((1,) * (len(update_shape) + 1), np.int64)

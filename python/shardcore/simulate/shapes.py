@@ -14,7 +14,7 @@ from shardcore.simulate.values import Array, fitted, spread
 
 
 def uniform_integers(value: Array, site: Site, what: str) -> tuple[int, ...]:
-    """The integers of ``value``, which have to be equal on all devices."""
+    """The integers in ``value``, which have to be equal on all devices."""
     flat = value.reshape(len(value), -1)
     if (flat != flat[:1]).any():
         raise site.unsupported(f"{what} of {site.name} differs between devices")
@@ -23,7 +23,7 @@ def uniform_integers(value: Array, site: Site, what: str) -> tuple[int, ...]:
 
 @op("stablehlo.constant", "sdy.constant", "chlo.constant")
 def constant(site: Site) -> Kernel:
-    """The elements in the program's text."""
+    """The elements given in the program."""
     try:
         element, shape, data = site.op.elements()
     except KeyError:
@@ -148,7 +148,7 @@ def padded(
         step = between + 1
         spread_size = max(size - 1, 0) * step + (size > 0)
         total = max(before + spread_size + after, 0)
-        # The elements that land within the result.
+        # The elements that end up inside the result.
         first = max(-(before // step), 0) if before < 0 else 0
         last = min(size, -(-(total - before) // step)) if total > before else first
         sizes.append(total)
@@ -187,7 +187,7 @@ def get_dimension_size(site: Site) -> Kernel:
 
 @op("stablehlo.set_dimension_size")
 def set_dimension_size(site: Site) -> Kernel:
-    """The operand, where the dim has that size: values have no dims of bounded size."""
+    """The operand, if the dim already has that size: dims of bounded size are not supported."""
     bounded = site.unsupported(
         "stablehlo.set_dimension_size makes a dim whose size is only bounded"
     )
@@ -218,7 +218,7 @@ def get_tuple_element(site: Site) -> Kernel:
 
 @op("stablehlo.after_all", "stablehlo.create_token")
 def token(site: Site) -> Kernel:
-    """A token, which orders side effects; the simulator has none."""
+    """A token, which orders side effects; a simulation has none."""
     return arrays(lambda *_: None)
 
 

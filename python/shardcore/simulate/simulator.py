@@ -36,28 +36,27 @@ if TYPE_CHECKING:
 __all__ = ["Simulator"]
 
 MOST_DEVICES = 1 << 24
-"""The most devices that are simulated at once."""
+"""How many devices are simulated at most."""
 
 
 class Simulator:
-    """A module that is prepared for any number of runs.
+    """A module that is prepared once and can run any number of times.
 
     Args:
         module: the program.
-        function: the function to run, by default the entry function.
-        dtype: compute floats that are narrower in this type, ``"f32"`` or ``"f64"``, and complex
-            numbers of such floats: results have it, and nothing is rounded to a narrower type,
-            except by ``reduce_precision``. Constants keep their values. Ops on bits keep their
-            meaning: ``bitcast_convert`` reads and writes the bits of the program's own types, and
-            rounds its operand to them first. By default each type is computed as it is.
-        order: the order of the terms of the sums of floats, which are rounded otherwise in another
-            one; by default that of NumPy.
+        function: the function to run; by default the entry function.
+        dtype: compute narrower floats, and complex numbers of these, in this type, ``"f32"`` or
+            ``"f64"``: results have this type, and only ``reduce_precision`` rounds to a narrower
+            one. Constants keep their values. ``bitcast_convert`` still uses the bits of the
+            program's own types, and rounds its operand to them first. By default each type is
+            computed as it is.
+        order: the order of summation of floats, which affects rounding; by default NumPy's.
 
     Raises:
-        ValueError: ``dtype`` is no such type.
+        ValueError: ``dtype`` is neither of these.
         SimulationError: there is no such function (``unknown-symbol``), or it has an op that cannot
-            be simulated (``unsupported-op``). Functions that it calls are prepared when they are
-            first called.
+            be simulated (``unsupported-op``). Functions that it calls are checked at the first
+            call.
     """
 
     def __init__(
@@ -93,26 +92,25 @@ class Simulator:
     ) -> list[Array]:
         """Run the program and return its results.
 
-        Without ``devices`` it is run once, as a global program, whose manual computations run on
-        all devices of their meshes. Arguments and results have the shapes in the program.
-
-        With ``devices=n`` each of n devices runs it. An argument is an array of the shape in the
-        program, the same for all devices, or has a leading dim of size n; results have that leading
-        dim.
+        Without ``devices``, it runs once, as a global program; its manual computations run on all
+        devices of their meshes. Arguments and results have the shapes in the program. With
+        ``devices=n``, each of n devices runs it. An argument has the shape in the program, for a
+        value that is the same on all devices, or that shape with a leading dim of size n; results
+        have that leading dim.
 
         Args:
-            arrays: one for each argument: anything that ``numpy.asarray`` takes, of the program's
+            arrays: one for each argument: anything that ``numpy.asarray`` accepts, of the program's
                 element type or one that converts to it exactly.
             devices: the number of devices.
             replicas: the number of replicas; the devices of a replica are its partitions. By
-                default ``mhlo.num_replicas`` of the module, or one.
+                default the module's ``mhlo.num_replicas``, or one.
 
         Raises:
-            SimulationError: arguments do not fit (``invalid-argument``), a collective is not
-                reached by all of its group (``diverging-collective``), a device of a group does not
-                exist (``unknown-device``), an op cannot be simulated, or a loop
-                has too many steps (``unsupported-op``).
-            ProgramTooLargeError: there is no memory for a value.
+            SimulationError: the arguments do not fit (``invalid-argument``), not all devices of a
+                group reach a collective (``diverging-collective``), a device of a group does not
+                exist (``unknown-device``), or an op cannot be simulated or a loop has too many
+                iterations (``unsupported-op``).
+            ProgramTooLargeError: there is not enough memory for a value.
         """
         return self.watched(None, *arrays, devices=devices, replicas=replicas)
 
@@ -123,8 +121,8 @@ class Simulator:
         devices: int | None = None,
         replicas: int | None = None,
     ) -> list[Array]:
-        """Run the program, and call ``watch`` with each op that has run, and its results: arrays
-        with a leading dim of devices, of size 1 where all have the same."""
+        """Run the program, and call ``watch`` with each op after it has run, and its results:
+        arrays with a leading device dim, which has size 1 if all devices have the same value."""
         grid = self._grid(devices, replicas)
         count = grid.replicas * grid.partitions
         types = self._body.argument_types
@@ -141,12 +139,11 @@ class Simulator:
         return [_result(value, devices) for value in found]
 
     def peak_bytes(self, rows: Sequence[int] | None = None, devices: int = 1) -> int:
-        """Return about how many bytes values take at once while the program runs, without its
-        arguments.
+        """Return an estimate of the peak bytes of live values during a run, without the arguments.
 
         Args:
-            rows: for each argument 1 if all devices have the same, else the number of devices;
-                without it all have the same.
+            rows: for each argument 1 if all devices have the same value, else the number of
+                devices; by default 1 for all.
             devices: the number of devices.
         """
         rows = [1] * len(self._body.arguments) if rows is None else rows
@@ -190,7 +187,7 @@ class Simulator:
         return in_type(given, kind.dtype)
 
     def _check_length(self, at: int, array: Sized, kind: TensorType, devices: int | None) -> None:
-        """Check the length of argument ``at``, a list, before it is copied."""
+        """Check the length of argument ``at``, a list, before it is converted."""
         lengths = {kind.shape[0]} if kind.shape else set()
         if devices is not None:
             lengths.add(devices)
@@ -207,7 +204,7 @@ class Simulator:
 
 
 def _holds(dtype: np.dtype[Any], array: Array) -> bool:
-    """Whether Python numbers, which NumPy gives its widest types, fit ``dtype``."""
+    """Whether Python numbers, which NumPy converts to its widest types, fit into ``dtype``."""
     if array.dtype == np.float64:
         return is_float(dtype) or is_complex(dtype)
     if array.dtype == np.int64:
@@ -218,7 +215,7 @@ def _holds(dtype: np.dtype[Any], array: Array) -> bool:
 
 
 def _result(value: Value, devices: int | None) -> Any:
-    """The value as it is returned to the user: arrays are writable copies."""
+    """The value in the form returned to the user: arrays are writable copies."""
     if isinstance(value, tuple):
         return tuple(_result(part, devices) for part in value)
     if value is None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Body", "Kernel", "Site", "Step", "TensorType", "dense_array"]
 
 Kernel = Callable[..., "Value"]
-"""Computes an op: takes the run and a value for each operand, then for each captured value; returns
-the result, or a sequence of results where the op has not exactly one."""
+"""Computes an op: takes the run, a value for each operand and each captured value; returns the
+result, or a sequence of results unless there is exactly one."""
 
 
 class TensorType(NamedTuple):
@@ -39,31 +39,31 @@ class Step(NamedTuple):
 
     kernel: Kernel
     operands: tuple[int, ...]
-    """The slots of its operands, then of the values that its bodies capture."""
+    """The slots of its operands, then of the values captured by its bodies."""
     results: tuple[int, ...]
     dead: tuple[int, ...]
-    """The slots of values that have their last use in it."""
+    """The slots of values whose last use is this step."""
     op: _core.Op
     shape: tuple[int, ...] | None
-    """The shape of its result, if it has one, which is a tensor of static shape."""
+    """The shape of its only result, if that is a tensor of static shape."""
     bodies: Sequence[Body] = ()
     """The bodies of its regions."""
 
 
 @dataclass
 class Body:
-    """A block that is ready to run; values have the slots of the function that it is in."""
+    """A block that is ready to run; its values have slots of the enclosing function."""
 
     arguments: tuple[int, ...]
     steps: list[Step]
     returned: tuple[int, ...]
     captured: tuple[int, ...]
-    """The slots of values from outside."""
+    """The slots of captured values."""
     ops: tuple[_core.Op, ...]
     argument_types: list[TensorType | None]
 
     def only_op(self) -> str | None:
-        """The name of the only op of the body, if it is applied to its two arguments in order."""
+        """The name of the body's only op, if that is applied to its two arguments in order."""
         if len(self.steps) != 1 or len(self.arguments) != 2 or self.captured:
             return None
         [step] = self.steps
@@ -77,19 +77,19 @@ class Site:
 
     op: _core.Op
     around: tuple[_core.Op, ...]
-    """The ops it is in, innermost first."""
+    """The enclosing ops, innermost first."""
     filename: str
     bodies: list[Body] = field(default_factory=list)
     captured: tuple[int, ...] = ()
     function: Callable[[str], Body | None] = lambda name: None
-    """The body of a function by its symbol."""
+    """Returns the body of a function, given its symbol."""
     meshes: dict[str, _core.Mesh] = field(default_factory=dict)
     dtypes: Mapping[str, np.dtype[Any]] = field(default_factory=lambda: DTYPES)
-    """The types that values are computed in, by element type."""
+    """The types of computation, by element type."""
     entry: Callable[[_core.Module], Body | None] = lambda module: None
-    """The body of the entry function of another module, computed in the same types."""
+    """Returns the body of the entry function of another module, with the same types."""
     order: Order | None = None
-    """The order of the terms of sums of floats; ``None`` for that of NumPy."""
+    """The order of summation of floats; ``None`` for NumPy's."""
 
     @property
     def name(self) -> str:
@@ -103,19 +103,19 @@ class Site:
 
     @cached_property
     def operands(self) -> list[TensorType]:
-        """The types of the operands; an error if one is no tensor."""
+        """The types of the operands; raises if one is no tensor."""
         return self._types(self.op.operands)
 
     @cached_property
     def results(self) -> list[TensorType]:
-        """The types of the results; an error if one is no tensor."""
+        """The types of the results; raises if one is no tensor."""
         return self._types(self.op.results)
 
     def _types(self, values: Sequence[_core.Value]) -> list[TensorType]:
         return [self.tensor_type(value) for value in values]
 
     def tensor_type(self, value: _core.Value) -> TensorType:
-        """The type of ``value``, which is a tensor of a known shape."""
+        """The type of ``value``; raises unless it is a tensor of static shape."""
         element, shape = value.dtype, value.shape
         if element is None or shape is None or None in shape:
             raise self.error(
@@ -127,7 +127,7 @@ class Site:
         return TensorType(tuple(size or 0 for size in shape), self.dtypes[element], element)
 
     def integers(self, name: str, default: Sequence[int] | int | None = None) -> tuple[int, ...]:
-        """The integers of attribute ``name``, flattened; ``default`` if it is not written."""
+        """The integers of attribute ``name``, flattened; ``default`` if it is absent."""
         found = self.attributes.get(name, default)
         if found is None:
             raise self.error("invalid-op", f"{self.name} has no attribute {name}", None)
@@ -139,11 +139,11 @@ class Site:
         return values[:count], dict(zip(self.captured, values[count:], strict=True))
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """The integer of attribute ``name``; ``default`` if it is not written."""
+        """The integer of attribute ``name``; ``default`` if it is absent."""
         return self.integers(name, default)[0]
 
     def dense(self, name: str) -> Array | None:
-        """The elements of dense attribute ``name`` in its shape; ``None`` if it is not written."""
+        """The elements of dense attribute ``name``, in its shape; ``None`` if it is absent."""
         if name not in self.attributes:
             return None
         try:
@@ -186,7 +186,7 @@ def _flat(found: Any) -> list[int]:
 def dense_array(element: str, shape: Sequence[int], data: bytes) -> Array:
     """The array of ``shape`` with the bytes ``data``, from :meth:`shardcore.Op.elements`."""
     dtype = DTYPES[element]
-    # An element of a type narrower than a byte takes a byte.
+    # An element narrower than a byte takes a byte.
     stored = np.dtype(np.int8) if element in ("i2", "i4") else dtype
     stored = np.dtype(np.uint8) if element in ("ui2", "ui4") else stored
     array = np.frombuffer(data, stored).astype(dtype, copy=False)

@@ -14,14 +14,15 @@ from shardcore.simulate.site import Kernel, Site
 from shardcore.simulate.values import Array, Value, fitted
 
 Less = Callable[[Array, Array], Array]
-"""Whether the elements with some indices come before those with others, in each line."""
+"""Whether the elements at some indices come before those at others, in each line."""
 
 
 def merge_sorted(lines: int, length: int, less: Less) -> Array:
     """The indices that sort each of ``lines``, stably: a merge sort.
 
     Sorted runs are merged in pairs. The rank of an element is its index in its own run plus the
-    number of elements of the other run before it, found by bisection for all elements at once.
+    number of elements of the other run that come before it, found by bisection for all elements at
+    once.
     """
     order = np.broadcast_to(np.arange(length), (lines, length))
     place = np.arange(length)
@@ -37,7 +38,8 @@ def merge_sorted(lines: int, length: int, less: Less) -> Array:
         while (low < high).any():
             half = (low + high) // 2
             other = np.take_along_axis(order, np.minimum(half, length - 1), axis=1)
-            # For stability an element of the left run comes before equal ones of the right.
+            # For stability, an element of the left run comes before equal elements of the right
+            # run.
             found = less(np.where(is_left, other, order), np.where(is_left, order, other))
             before = found == is_left
             active = low < high
@@ -84,8 +86,8 @@ def sort(site: Site) -> Kernel:
 
 
 def largest(x: Array, count: int) -> tuple[Array, Array]:
-    """The ``count`` largest elements along the last dim and their indices; equal ones in their
-    order; +NaN is largest, -NaN smallest."""
+    """The ``count`` largest elements along the last dim, and their indices; equal elements keep
+    their order; +NaN is largest, -NaN smallest."""
     key = total_order(x) if is_float(x.dtype) else wide(x)
     key = key.astype(np.int64) if key.dtype.kind != "u" else key
     order = np.argsort(~key, axis=-1, kind="stable")[..., :count]
@@ -100,7 +102,7 @@ def top_k(site: Site) -> Kernel:
 
 
 def approximate_top_k(site: Site) -> Kernel:
-    """The first elements along a dim by a comparison, and their indices; computed exactly."""
+    """The first elements along a dim under a comparison, and their indices; computed exactly."""
     options = site.options()
     dim = int(options["reduction_dim"])
     [comparator] = site.attributes["called_computations"]

@@ -23,7 +23,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Array], Array]:
-    """A function of Python's ``math`` for each element."""
+    """A function of Python's ``math``, applied to each element."""
 
     def compute(x: Array) -> Array:
         flat = [function(number) for number in x.reshape(-1).tolist()]
@@ -45,7 +45,7 @@ def erf_inv(x: Array) -> Array:
     """The inverse error function: Halley's iteration from an approximation."""
     inside = np.abs(x) < 1
     y = np.where(inside, x, 0.0)
-    # Winitzki's approximation, good to two digits.
+    # Winitzki's approximation, which is good to two digits.
     log = np.log1p(-y * y)
     half = 2 / (math.pi * 0.147) + log / 2
     found = np.copysign(np.sqrt(np.sqrt(half * half - log / 0.147) - half), y)
@@ -63,7 +63,7 @@ def erf_inv(x: Array) -> Array:
 def zeta(s: Array, q: Array) -> Array:
     """The sum of ``(q + k) ** -s`` over all ``k``, for ``s > 1`` and ``q > 0``.
 
-    For other arguments it is NaN or infinite as in Cephes, or the sum where it is defined.
+    For other arguments it is NaN or infinite, as in Cephes, or the sum where that is defined.
     """
     s, q = np.broadcast_arrays(s.astype(np.float64), q.astype(np.float64))
     is_pole = (q <= 0) & (q == np.floor(q))

@@ -20,7 +20,7 @@ __all__ = ["Window", "windows_of"]
 
 
 class Window(NamedTuple):
-    """The attributes of a window over some dims: one number for each dim."""
+    """The attributes of a window: one number for each dim."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
@@ -31,7 +31,7 @@ class Window(NamedTuple):
 
     @classmethod
     def of(cls, site: Site) -> Window:
-        """The window of an op that has a window number for each dim of its operand."""
+        """The window of an op with a window number for each dim of its operand."""
         sizes = site.integers("window_dimensions")
         ones = (1,) * len(sizes)
         padding = site.integers("padding", (0, 0) * len(sizes))
@@ -104,7 +104,7 @@ def reduce_window(site: Site) -> Kernel:
 
 
 def _one_dim_at_a_time(run: Run, reducer: Reducer, x: Array, window: Window) -> Array:
-    """Windows of commutative functions are reduced along one dim after the other."""
+    """Windows of commutative reductions are reduced along one dim after the other."""
     for dim, size in enumerate(window.sizes):
         stride, dilation = window.strides[dim], window.dilations[dim]
         if size == 1 and stride == 1:
@@ -124,8 +124,8 @@ def _one_dim_at_a_time(run: Run, reducer: Reducer, x: Array, window: Window) -> 
 
 
 def _sliding_sum(x: Array, size: int) -> Array:
-    """Sums of windows of ``size`` over ``2 * size - 1`` elements, as a cumulative sum has them, in
-    as many steps as ``size`` has bits."""
+    """Sums of windows of ``size`` elements, which add the terms of each window only (unlike a
+    difference of cumulative sums), in as many steps as ``size`` has bits."""
     length = x.shape[-1] - size + 1
     total: Array | None = None
     done, width, block = 0, 1, x
@@ -183,7 +183,7 @@ def select_and_scatter(site: Site) -> Kernel:
 def _selected(
     run: Run, select: Body, value: Array, place: Array, captured: Mapping[int, Value]
 ) -> Array:
-    """The index of the element that is selected along the last dim; padding has indices below 0."""
+    """The index of the selected element along the last dim; padding has negative indices."""
     while (size := value.shape[-1]) > 1:
         even = size - size % 2
         a, b = value[..., 0:even:2], value[..., 1:even:2]

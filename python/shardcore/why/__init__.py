@@ -1,4 +1,4 @@
-"""Why a value is sharded as it is: for each axis the steps from what a user annotated.
+"""Why a value is sharded as it is: for each axis the propagation steps from a user's annotation.
 
 Source: the propagation that is explained; see ``rust/src/explain``.
 """
@@ -25,38 +25,39 @@ __all__ = ["WHY_NOT", "AxisWhy", "Source", "Step", "Why", "WhyNot", "why", "why_
 
 @dataclass(frozen=True)
 class Source:
-    """An annotation that an axis comes from."""
+    """An annotation from which an axis comes."""
 
     name: str
-    """What is annotated, in the program given: ``"%arg3"``, ``"result 0"``, ``"%12"``."""
+    """The name of the annotated port or value in the original program: ``"%arg3"``, ``"result
+    0"``."""
     kind: str
     """``argument``, ``result``, ``constraint``, ``group``, ``op`` or ``manual``."""
     label: str | None
     """The path of an argument or result in the user's program."""
     location: str | None
-    """The source line."""
+    """The source line of the annotation."""
     sharding: str
     """The annotation, as ``sdy`` text."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One tensor gets an axis from another one."""
+    """A propagation step: a tensor gets an axis from another tensor."""
 
     from_value: str
-    """The tensor that had it."""
+    """The tensor that already has the axis."""
     value: str
-    """The tensor that gets it."""
+    """The tensor that gets the axis."""
     op: str
-    """The op that passes it on, ``"stablehlo.add"``."""
+    """The op that propagates it, such as ``"stablehlo.add"``."""
     line: str | None
     """The source line of the op."""
     factor: str | None
-    """The factor of the op's sharding rule; ``None`` where a sharding flows without one."""
+    """The factor of the op's sharding rule; ``None`` if it propagates without a rule."""
     direction: str
-    """``forward`` to results, ``backward`` to operands; ``both`` where that has no meaning."""
+    """``forward`` to results, ``backward`` to operands; ``both`` if neither applies."""
     priority: int
-    """The user priority that takes part."""
+    """The user priority of the propagation round."""
     step: int
     """The op-priority step, from 0."""
 
@@ -68,13 +69,13 @@ class Step:
 
 @dataclass(frozen=True)
 class AxisWhy:
-    """Where one axis of a value comes from."""
+    """The origin of one axis of a value."""
 
     axis: AxisRef
     dim: int
     source: Source
     chain: tuple[Step, ...]
-    """The steps from the annotation to the value; each begins where the one before ended."""
+    """The steps from the annotation to the value; each starts where the previous one ended."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -88,16 +89,16 @@ class AxisWhy:
 
 @dataclass(frozen=True)
 class Why:
-    """Where the axes of a value come from. ``str()`` is a tree that a person reads."""
+    """The origins of the axes of a value. ``str()`` is a readable tree."""
 
     value: str
-    """The name of the value in the program given."""
+    """The name of the value in the original program."""
     label: str | None
     """The path of an argument or result in the user's program."""
     sharding: str
     """The sharding of the value, as ``sdy`` text."""
     axes: tuple[AxisWhy, ...]
-    """Each axis of its dims, in order."""
+    """The origin of each axis of its dims, in order."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -120,7 +121,7 @@ class Why:
 def why(
     result: Result, value: Value | str, axis: AxisRef | str | None = None, dim: int | None = None
 ) -> Why:
-    """Return where the axes of ``value`` come from; see :meth:`shardcore.Result.why`."""
+    """Return the origins of the axes of ``value``; see :meth:`shardcore.Result.why`."""
     found = find(result, value)
     axes = of_axes(result._explainer, found)
     if axis is not None:
@@ -144,28 +145,28 @@ def why(
 
 @dataclass(frozen=True)
 class WhyNot:
-    """Why an axis is not on a dim of a value: the one reason, from a closed list."""
+    """Why an axis is not on a dim of a value, as one of a fixed set of reasons."""
 
     code: str
     """One of :data:`shardcore.WHY_NOT`."""
     value: str
-    """The name of the value in the program given."""
+    """The name of the value in the original program."""
     label: str | None
     """The path of an argument or result in the user's program."""
     dim: int
     axis: AxisRef
     at: tuple[str, int]
-    """The tensor, and its dim, at which the axis stopped: the value, or one on the way to it."""
+    """The tensor and dim at which the axis stopped: the value, or a tensor on the way to it."""
     op: str | None
-    """The op that does not pass it on; ``None`` where the tensor itself is the reason."""
+    """The op that does not propagate it; ``None`` if the tensor itself is the reason."""
     location: str | None
     """The source line of the op."""
     instead: tuple[str, int, tuple[str, ...]] | None
-    """What won instead: a tensor, its dim, and the axes that the dim has."""
+    """What is there instead: a tensor, its dim, and the axes of that dim."""
     is_trimmed: bool = False
-    """Whether the export removed axes of what won afterwards, from an input or output."""
+    """Whether the export then removed some of these axes from an input or output."""
     winner: AxisWhy | None = None
-    """Where what won comes from: that of the axis itself if the dim has it, else of the first."""
+    """The origin of the axis itself if the dim has it, else of the first axis on the dim."""
     closed_by: Source | None = None
     """The annotation that closes the dim, if that is the reason and it is on the tensor itself."""
 
@@ -212,7 +213,7 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
     name = found.label or found.name
     _check_rank(found, dim)
     _check_known(result, ref)
-    # A sharding on one device has no dims.
+    # A sharding on one device (`maximal`) has no dims.
     dims = () if found.sharding is None else found.sharding.dims[dim : dim + 1]
     if any(each.overlaps(ref) for there in dims for each in there.axes):
         raise _mistake(f"{_axis_text(ref)} is on dim {dim} of {name}", "ask why: result.why(value)")
@@ -244,7 +245,7 @@ def why_not(result: Result, value: Value | str, dim: int, axis: AxisRef | str) -
 
 
 def written(result: Result, tensor: Found | str) -> Source | None:
-    """Return the annotation that is written on ``tensor`` itself, a name or what was found."""
+    """Return the annotation on ``tensor`` itself; ``tensor`` is a name or a found value."""
     if isinstance(tensor, str):
         try:
             tensor = find(result, tensor)
@@ -263,7 +264,7 @@ def written(result: Result, tensor: Found | str) -> Source | None:
 def absences(
     result: Result, value: Value | str, axis: AxisRef | str, dim: int | None = None
 ) -> list[WhyNot]:
-    """Return why ``axis`` is not on ``dim``, or on each dim, of ``value``; nothing if it is."""
+    """Return why ``axis`` is not on ``dim``, or on each dim, of ``value``; empty if it is there."""
     found = find(result, value)
     asked = range(max(found.rank or 0, 1)) if dim is None else [dim]
     sharded = () if found.sharding is None else found.sharding.dims
@@ -276,7 +277,8 @@ def absences(
 
 
 def _winner(result: Result, name: str, dim: int, ref: AxisRef) -> AxisWhy | None:
-    """Where the axes on ``dim`` of ``name`` come from: ``ref`` if it is there, else the first."""
+    """The origin of the axes on ``dim`` of ``name``: of ``ref`` if it is there, else of the
+    first."""
     try:
         found = find(result, name)
     except LocationError:
@@ -287,7 +289,7 @@ def _winner(result: Result, name: str, dim: int, ref: AxisRef) -> AxisWhy | None
 
 
 def _is_trimmed(result: Result, name: str, dim: int, axes: list[AxisRef]) -> bool:
-    """Whether dim ``dim`` of the tensor ``name`` lost some of ``axes`` to the export."""
+    """Whether the export removed some of ``axes`` from dim ``dim`` of the tensor ``name``."""
     try:
         sharding = find(result, name).sharding
     except LocationError:
@@ -310,7 +312,7 @@ def _check_dim(dim: object) -> None:
 
 
 def _check_rank(found: Found, dim: int) -> None:
-    """Raise a mistake unless ``found`` has the dim."""
+    """Raise an error unless ``found`` has the dim."""
     if not 0 <= dim < (found.rank or 0):
         what = "no tensor" if found.rank is None else f"a tensor of {plural(found.rank, 'dim')}"
         message = f"{found.label or found.name} is {what}; it has no dim {dim}"
@@ -318,13 +320,13 @@ def _check_rank(found: Found, dim: int) -> None:
 
 
 def _check_known(result: Result, axis: AxisRef) -> None:
-    """Raise a mistake unless a mesh of the program has ``axis``."""
+    """Raise an error unless a mesh of the program has ``axis``."""
     known = {name for mesh in result.module.meshes.values() for name in mesh.axis_names}
     if not known:
         hint = "annotate it: lower it with in_shardings=, or constrain a value"
         raise _mistake(f"the program has no mesh, and so no axis {axis.name}", hint)
     if axis.name not in known:
-        # The calculus is not imported with the package.
+        # The calculus is imported here, as the package does not import it.
         from shardcore.calculus.mistakes import choices
 
         raise _mistake(f"no mesh of the program has an axis {axis.name}", choices(axis.name, known))
@@ -335,7 +337,7 @@ def _mistake(message: str, hint: str) -> LocationError:
 
 
 def of_axes(explainer: Explainer, found: Found) -> list[AxisWhy]:
-    """Return where the axes of ``found`` come from."""
+    """Return the origins of the axes of ``found``."""
     if found.number is None:
         rows: Sequence[dict[str, Any]] = explainer.of_result(found.index)
     else:

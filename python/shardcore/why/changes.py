@@ -1,4 +1,4 @@
-"""The changes of annotations worth most: each was tried, and has what it changes."""
+"""Finds the changes of annotations that help most; each one is evaluated."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     from shardcore.costs.records import CollectiveCost
 
 MOST_OPS_TRIED = 1 << 18
-"""The ops of all programs together that are completed and costed: 0.5 s."""
+"""How many ops all evaluated programs may have together: 0.5 s."""
 
 MOST_TRIALS = 24
-"""The most edits that are tried."""
+"""How many edits are tried at most."""
 
 MOST_SITES = 8
-"""Edits are tried for so many places that collectives are required at, the longest ones, and for so
-many kinds of arguments, the largest ones."""
+"""Edits are tried for this number of the longest collectives (by location), and for this number of
+the largest kinds of arguments."""
 
 LEAST_GAIN = 0.01
-"""The share by which a change makes the step shorter, or the peak lower, to be told."""
+"""The least relative reduction of step time or peak that a change must bring to be reported."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """An annotation that was tried by itself; what it adds is negative where it saves."""
+    """A change of one annotation, with its measured effects; negative values are savings."""
 
     target: str
-    """What to annotate, as :meth:`shardcore.Session.set` takes it."""
+    """The target to annotate, as :meth:`shardcore.Session.set` takes it."""
     sharding: str
     """The annotation, without its mesh."""
     count: int
-    """How many arguments or results ``target`` stands for."""
+    """How many arguments or results ``target`` denotes."""
     step_seconds: float
-    """Seconds added to :attr:`shardcore.Cost.step_seconds`."""
+    """The change of :attr:`shardcore.Cost.step_seconds`."""
     peak_bytes: int
-    """Bytes added to the peak memory of a device."""
+    """The change of a device's peak bytes."""
     wire_bytes: int
-    """Bytes added to those that a device sends."""
+    """The change of the bytes that a device sends."""
     fits: bool
-    """Whether the program fits then."""
+    """Whether the program then fits into memory."""
     location: str | None = None
-    """The source location of what is annotated, if it is a constraint."""
+    """The source location of the annotated constraint, if it is one."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -59,22 +59,23 @@ class Change:
 
 @dataclass
 class Changes:
-    """What was found by trying edits of a program."""
+    """The result of trying edits of a program."""
 
     best: list[Change] = field(default_factory=list)
-    """The changes worth most, each alone, the best first."""
+    """The best changes, each on its own, the best first."""
     removing: dict[int, Remedy] = field(default_factory=dict)
-    """The best edit that removes a collective, by its place in ``Cost.collectives``."""
+    """The best edit that removes a collective, by the index in ``Cost.collectives``."""
     tried: int = 0
 
 
 def changes(cost: Cost, most: int) -> Changes:
-    """Return at most ``most`` changes, with all edits that were tried to find them.
+    """Return at most ``most`` changes, and all edits that were tried to find them.
 
-    Tried are annotations of arguments, results and constraints without the axes of the collectives
-    that take longest, with these on one dim only, and left to propagation; and large arguments
-    without axes sharded over one. What is annotated in a layer is so in all. Of a program that fits
-    those are best that make the step shortest and keep it fitting, else those with the lowest peak.
+    The edits are: annotations of arguments, results and constraints without the axes of the longest
+    collectives; with these axes on one dim only; annotations left to propagation; and large
+    unsharded arguments sharded over one axis. An edit applies to all layers. If the program fits,
+    the best changes are those that shorten the step most and keep it fitting; otherwise those with
+    the lowest peak.
     """
     found = Changes()
     trial = next((row.trial for row in cost.collectives if row.trial is not None), None)
@@ -140,7 +141,7 @@ def _change(edit: Edit, count: int, before: Cost, after: Cost, location: str | N
 
 
 class _Patterns:
-    """Paths that differ in their numbers alone, as those of layers do, and have one shape."""
+    """Paths that differ only in numbers, such as those of layers, and have one shape."""
 
     def __init__(self, result: Result) -> None:
         self._of: dict[str, str] = {}
@@ -159,17 +160,18 @@ class _Patterns:
                 self._of[label] = name
 
     def of(self, target: str) -> str:
-        """Return the pattern that stands for ``target`` and its likes; itself without any."""
+        """Return the pattern for ``target`` and similar paths; ``target`` itself if there are
+        none."""
         return self._of.get(target, target)
 
     def count(self, target: str) -> int:
-        """Return for how many paths a target of :meth:`of` stands."""
+        """Return how many paths a target from :meth:`of` denotes."""
         return max(self._counts[target], 1)
 
 
 def _searches(collectives: Iterable[CollectiveCost]) -> Iterator[tuple[int, Search]]:
-    """Yield what is searched for the sites whose collectives take longest, each with the place of
-    its first collective.
+    """Yield a search for each of the longest sites of collectives, with the index of its first
+    collective.
     """
     seconds: dict[Any, float] = {}
     first: dict[Any, tuple[int, CollectiveCost]] = {}
@@ -184,7 +186,7 @@ def _searches(collectives: Iterable[CollectiveCost]) -> Iterator[tuple[int, Sear
 
 
 def _settable(search: Search) -> Iterator[Edit]:
-    """Yield the edits of what a user can name: all but those of values that nothing constrains."""
+    """Yield the edits that a user can make: all except those of unconstrained values."""
     written = {source.name for source in search.sources}
     return (
         edit
@@ -194,7 +196,7 @@ def _settable(search: Search) -> Iterator[Edit]:
 
 
 def _arguments(result: Result) -> Iterator[Edit]:
-    """Yield the largest arguments without axes, each sharded over one axis."""
+    """Yield edits that shard the largest unsharded arguments over one axis."""
     layouts = Layouts(result, ())
     ports = sorted(result.arguments(), key=lambda port: -(port.bytes_per_device or 0))
     for port in list({(port.shape, port.sharding): port for port in ports}.values())[:MOST_SITES]:
@@ -207,7 +209,7 @@ def _arguments(result: Result) -> Iterator[Edit]:
 def _in_turns(
     queues: Iterable[tuple[int | None, Iterator[Edit]]],
 ) -> Iterator[tuple[int | None, Edit]]:
-    """Yield the first edit of each, then the second of each, and so on."""
+    """Yield the first edit of each queue, then the second of each, and so on."""
     left = list(queues)
     while left:
         for queue in list(left):
@@ -221,7 +223,7 @@ def _in_turns(
 def _new(
     edits: Iterable[tuple[int | None, Edit]], patterns: _Patterns, seen: set[tuple[str, str]]
 ) -> Iterator[tuple[int | None, Edit]]:
-    """Yield the edits that a user can make, each once and of all layers."""
+    """Yield the edits that a user can make, each only once and for all layers."""
     for at, (target, sharding) in edits:
         general = patterns.of(target)
         key = general, str(sharding)

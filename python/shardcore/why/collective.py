@@ -1,4 +1,4 @@
-"""Why a collective is there: the annotations that disagree, and the edit that removes it."""
+"""Why a collective is there: the annotations that conflict, and the edit that removes it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from shardcore.why.trial import Trial
 
 _COMPETING = frozenset({"taken", "replicated", "closed", "other-factor", "conflict"})
-"""The reasons for which an axis is not on a dim because of what else is there."""
+"""The reasons that say that something else on the dim keeps the axis away."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A tensor of the op that required a collective, and what decided its sharding."""
+    """A tensor of the op that needs a collective, and the annotation that decided its sharding."""
 
     value: str
-    """The name of the tensor in the program given."""
+    """The name of the tensor in the original program."""
     sharding: str
     """Its sharding, as ``sdy`` text."""
     source: Source
     """The annotation that decided it."""
     origin: AxisWhy | None
-    """How an axis came from there; ``None`` where the annotation keeps axes away."""
+    """How an axis came from there; ``None`` if the annotation keeps axes away."""
     number: int | None = field(default=None, repr=False, compare=False)
-    """The number of the tensor in its program; ``None`` of a result."""
+    """The number of the tensor in its program; ``None`` for a result."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -54,28 +54,28 @@ class Side:
 
 @dataclass(frozen=True)
 class CollectiveWhy:
-    """Why a collective is there. ``str()`` is a tree that a person reads."""
+    """Why a collective is there. ``str()`` is a readable tree."""
 
     collective: CollectiveCost
     sides: tuple[Side, ...]
-    """The tensors of the op that required it whose shardings do not go together."""
+    """The tensors of the op that needs it whose shardings conflict."""
     search: Search = field(repr=False, compare=False)
-    """What finds :attr:`edit`."""
+    """The search for :attr:`edit`."""
     is_for_whole_op: bool = False
-    """Whether every device computes the whole op that required it."""
+    """Whether every device computes the whole op that needs the collective."""
 
     @property
     def annotations(self) -> tuple[Source, ...]:
-        """The annotations that disagree, each once; one where a single annotation requires it."""
+        """The conflicting annotations, without duplicates; one if a single annotation causes it."""
         return _sources(self.sides)
 
     @cached_property
     def edit(self) -> Remedy | None:
-        """The edit of one annotation that removes it, the one that makes the shortest step;
-        ``None`` if none of those tried does.
+        """The edit of one annotation that removes it and gives the shortest step; ``None`` if no
+        tried edit removes it.
 
-        The first access completes the program and counts its cost for each edit, of which there are
-        at most :data:`shardcore.why.remedy.MOST_TRIALS`.
+        The first access propagates and costs the program for each edit, at most
+        :data:`shardcore.why.remedy.MOST_TRIALS` times.
         """
         return remedy(self.search)
 
@@ -124,7 +124,7 @@ def _sources(sides: Iterable[Side]) -> tuple[Source, ...]:
 
 
 def _tensors(trial: Trial, row: CollectiveCost) -> tuple[list[Found], list[int]]:
-    """The tensors of the op that required ``row``, and the arguments from which they come."""
+    """The tensors of the op that needs ``row``, and the arguments that they come from."""
     result = trial.result
     if row.cause_op is None:
         return [], []
@@ -135,12 +135,12 @@ def _tensors(trial: Trial, row: CollectiveCost) -> tuple[list[Found], list[int]]
     found = [value(result, name, number) for number, name in [*operands, *results]]
     if not returns:
         return found, arguments
-    # What is returned, and the results of the program, which are resharded one by one.
+    # The returned values, and the program's results, which are resharded one by one.
     ports = result.results()
     pairs = [(tensor, port) for tensor, port in zip(found, ports, strict=False)]
     moved = [pair for pair in pairs if _dims(pair[0].sharding) != _dims(pair[1].sharding)]
     fits = [pair for pair in moved if str(pair[0].sharding) == row.operand_sharding]
-    # What was computed otherwise than propagation has it is moved to where it is returned.
+    # If a value is computed with another sharding than propagation's, it is resharded on return.
     asked = [pair for pair in pairs if str(pair[1].sharding) == row.result_sharding]
     chosen = fits or moved or asked or pairs
     tensors = [tensor for tensor, _ in chosen]
@@ -158,7 +158,7 @@ def _dims(sharding: Any) -> Any:
 def _sides(
     result: Result, explainer: Explainer, tensors: list[Found], axes: tuple[AxisRef, ...]
 ) -> list[Side]:
-    """What decided the shardings of ``tensors``, as far as ``axes`` are concerned."""
+    """The decisions behind the shardings of ``tensors``, as far as they concern ``axes``."""
     holding: list[Side] = []
     others: list[Side] = []
     for tensor in tensors:
@@ -179,7 +179,7 @@ def _side(tensor: Found, row: AxisWhy) -> Side:
 def _absent(
     result: Result, explainer: Explainer, tensor: Found, axes: tuple[AxisRef, ...]
 ) -> list[Side]:
-    """What keeps ``axes`` away from ``tensor``: what is written on it, or other axes."""
+    """What keeps ``axes`` away from ``tensor``: its own annotation, or other axes."""
     own = written(result, tensor)
     if own is not None:
         return [Side(tensor.name, str(tensor.sharding or ""), own, None)]
@@ -193,7 +193,7 @@ def _absent(
             try:
                 winner = find(result, name)
             except LocationError:
-                # The export removed it.
+                # The export removed the axis.
                 continue
             won = [each for each in of_axes(explainer, winner) if each.dim == place]
             if won:

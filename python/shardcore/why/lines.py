@@ -1,9 +1,9 @@
 """Where in the user's files a value can be constrained.
 
-A line of a file makes a value where it is traced, and again where its computation is repeated for
-the gradient; a constraint in the line is on all of them. A value of the backward pass has no line
-of its own: it is constrained with the value of the forward pass that it is the gradient of, which
-the op of the same place takes or makes.
+A line of a file produces values where it is traced, and again where its computation is repeated for
+the gradient (rematerialization); a constraint in the line applies to all of them. A value of the
+backward pass has no line of its own: it is constrained together with the value of the forward pass
+whose gradient it is, which the op at the same location uses or produces.
 
 Source: how JAX names transformations in locations; https://docs.jax.dev/en/latest/jaxpr.html
 """
@@ -26,31 +26,33 @@ _BACKWARD = "transpose("
 _REPEATED = "rematted_computation"
 
 _MOST_STEPS = 8
-"""The ops between a value and the one of the same shape at whose line it is constrained."""
+"""The most ops between a value and the value of equal shape at whose line it is constrained."""
 
 
 class _Made(NamedTuple):
-    """A value, and the op that makes it."""
+    """A value, and the op that computes it."""
 
     op: Op
     value: Value
 
 
 class Lines:
-    """The lines of the user's files that make values of a program; found when somebody asks."""
+    """The lines of the user's files that produce values of a program; computed when needed."""
 
     def __init__(self, result: Result) -> None:
-        """Of the completed ``result``."""
+        """Start for the propagated ``result``."""
         self._result = result
         self._reached: dict[str, _Made] = {}
 
     def reach(self, name: str, location: str | None = None) -> str | None:
-        """Return what :meth:`shardcore.Session.set` annotates as a constraint in the user's file
-        does: the values that one line makes, with commas between. ``None`` if no line does.
+        """Return, as a target of :meth:`shardcore.Session.set`, the values that a constraint in the
+        user's file would affect: the values of one line, comma-separated. ``None`` if no line
+        produces ``name``.
 
         Args:
-            name: what shall be sharded. What has no location, and what is no value, is returned.
-            location: where a value of the backward pass is used, if it is one.
+            name: the value to shard. Names without a location, and names of ports, are returned
+                unchanged.
+            location: for a value of the backward pass, the location where it is used.
         """
         made = self._made.get(name)
         if made is None or name in self._ports or made.op.location is None:
@@ -64,8 +66,8 @@ class Lines:
         return None
 
     def code(self, target: str, sharding: TensorSharding) -> tuple[str | None, str | None]:
-        """Return the line of code that constrains ``target``, and file and line; ``None`` of what
-        is no value at a place of the user's program."""
+        """Return the line of code that constrains ``target``, and its file and line; ``None`` if it
+        is no value with a location in the user's program."""
         made = self._reached.get(target)
         if made is None:
             own = None if target in self._ports else self._made.get(target)
@@ -78,14 +80,15 @@ class Lines:
         spec = spec_of(sharding)
         if spec is None:
             return None, without_column(location)
-        # What the user constrains already is constrained otherwise.
+        # A value that the user already constrains needs a different edit.
         is_constrained = made.op.name == "sdy.sharding_constraint"
         at = None if is_constrained else site(location, made.op.name)
         line = constraint_line(at, spec_text(spec))
         return " ".join(line.split()), without_column(location)
 
     def _starts(self, made: _Made, location: str | None) -> Iterator[_Made]:
-        """The values of the forward pass that are constrained with ``made``, the nearest first."""
+        """The values of the forward pass that are constrained together with ``made``, nearest
+        first."""
         if self._is_forward(made.op):
             yield made
             return
@@ -97,8 +100,8 @@ class Lines:
                         yield known
 
     def _nearest(self, made: _Made) -> list[_Made]:
-        """The values of the line that makes ``made``, or what it is computed from by ops that keep
-        its shape."""
+        """The values of the line that produces ``made``, or from which ``made`` is computed by ops
+        that keep the shape."""
         for _ in range(_MOST_STEPS):
             group = self._groups.get(_key(made), [])
             if made in group:
@@ -113,7 +116,7 @@ class Lines:
         return []
 
     def _after(self, made: _Made) -> _Made | None:
-        """What the same line makes of ``made``, of the same shape."""
+        """The value of equal shape that the same line computes from ``made``."""
         for op in self._users[made.value.qualified_name]:
             for value in op.results:
                 if op.location == made.op.location and value.shape == made.value.shape:
@@ -143,7 +146,7 @@ class Lines:
 
     @cached_property
     def _forward(self) -> dict[str, set[str | None]]:
-        """The functions that the forward pass calls, with the places where."""
+        """The functions that the forward pass calls, with their call sites."""
         calls: dict[str, list[Op]] = defaultdict(list)
         for op in self._ops:
             if op.name == "func.call":
@@ -166,7 +169,7 @@ class Lines:
 
     @cached_property
     def _at(self) -> dict[str, list[Op]]:
-        """The ops of the forward pass at each place of the user's files."""
+        """The ops of the forward pass, by location in the user's files."""
         found: dict[str, list[Op]] = defaultdict(list)
         for op in self._ops:
             if _is_users(op.location) and self._is_forward(op):
@@ -175,8 +178,8 @@ class Lines:
 
     @cached_property
     def _groups(self) -> dict[tuple[object, ...], list[_Made]]:
-        """What each expression of the user's files makes, wherever it is traced; none where that
-        is of several shapes, as in a function that casts any parameter."""
+        """For each expression in the user's files all values that it produces, wherever it is
+        traced; empty if their shapes differ, as in a function that casts any parameter."""
         found: dict[tuple[object, ...], list[_Made]] = defaultdict(list)
         for place, ops in self._at.items():
             for made in self._ends(place, ops):
@@ -188,7 +191,7 @@ class Lines:
         }
 
     def _ends(self, place: str, ops: Iterable[Op]) -> Iterator[_Made]:
-        """The values that ``place`` makes and does not use: others are parts of the expression."""
+        """The values that ``place`` produces but does not use itself; others are subexpressions."""
         for op in ops:
             if place in self._forward.get(op.function, ()):
                 continue
@@ -203,5 +206,5 @@ def _key(made: _Made) -> tuple[object, ...]:
 
 
 def _is_users(location: str | None) -> bool:
-    """Whether ``location`` is a line of a file that is in no installed package."""
+    """Whether ``location`` is in a file outside of installed packages."""
     return location is not None and line_of(location) is not None and not is_installed(location)

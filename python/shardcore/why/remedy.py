@@ -1,4 +1,4 @@
-"""The cheapest edit of one annotation that removes a collective, found by trying edits."""
+"""Finds the cheapest edit of one annotation that removes a collective, by trying edits."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
     from shardcore.why.values import Found
 
 MOST_TRIALS = 48
-"""The most edits that are tried."""
+"""How many edits are tried at most."""
 
 _MOST_ARGUMENTS = 4
-"""The most arguments without an annotation that are tried, the nearest ones."""
+"""How many unannotated arguments are tried at most, the nearest first."""
 
 _SETTABLE = frozenset({"argument", "result", "constraint"})
 
 Edit = tuple[str, TensorSharding]
-"""What to annotate, as :meth:`shardcore.Session.set` takes it, and the annotation."""
+"""A target of :meth:`shardcore.Session.set`, and its new annotation."""
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """An edit that removes a collective, and what else it changes."""
+    """An edit that removes a collective, with its other effects."""
 
     target: str
-    """What to annotate, as :meth:`shardcore.Session.set` takes it."""
+    """The target to annotate, as :meth:`shardcore.Session.set` takes it."""
     sharding: str
-    """The annotation, likewise."""
+    """The annotation, as :meth:`shardcore.Session.set` takes it."""
     seconds: float
     """What is added to :attr:`shardcore.Cost.step_seconds`; negative if it gets shorter."""
     peak_bytes: int
-    """What is added to the peak memory."""
+    """The change of the peak bytes."""
     wire_bytes: int
-    """What is added to the bytes that a device sends."""
+    """The change of the bytes that a device sends."""
     is_replaced: bool = False
-    """Whether a collective of another kind takes its place, in a shorter step."""
+    """Whether a collective of another kind replaces it, in a shorter step."""
     line: str | None = None
     """The code that constrains a value, ``h = jax.lax.with_sharding_constraint(h, P('data'))``."""
     place: str | None = None
-    """File and line where that is to be written."""
+    """The file and line where the code belongs."""
 
     def product(self, before: Cost) -> float:
         """Return step time times peak memory after the edit, as a share of that ``before``."""
@@ -57,12 +57,12 @@ class Remedy:
         return step * _share(self.peak_bytes, before.peak_bytes)
 
     def rank(self) -> tuple[bool, bool, float, int, int]:
-        """What of several edits that remove a collective is smallest of the best one."""
+        """A sort key for edits that remove a collective; the smallest is the best."""
         return self.seconds > 0, self.is_replaced, self.seconds, self.wire_bytes, self.peak_bytes
 
     @staticmethod
     def of(edit: Edit, trial: Trial, after: Cost, *, is_replaced: bool = False) -> Remedy:
-        """Return ``edit`` with what it changes in the cost of ``trial``."""
+        """Return ``edit`` with its effects relative to the cost of ``trial``."""
         target, sharding = edit
         before = trial.cost
         return Remedy(
@@ -88,33 +88,33 @@ def _share(change: float, before: float) -> float:
 
 @dataclass(frozen=True)
 class Search:
-    """What is known of a collective for which an edit is searched."""
+    """A collective for which an edit is searched."""
 
     trial: Trial
     row: CollectiveCost
     sources: Sequence[Source]
-    """The annotations that disagree."""
+    """The conflicting annotations."""
     tensors: Sequence[Found]
-    """The tensors of the op that required it."""
+    """The tensors of the op that needs it."""
     arguments: Sequence[int]
-    """The indices of the arguments from which these come, the nearest first."""
+    """The indices of the arguments that these come from, the nearest first."""
 
 
 def remedy(search: Search) -> Remedy | None:
-    """Return the edit that removes the collective and makes the shortest step. Where each of these
-    makes the step longer, an edit after which a collective of another kind takes its place in a
-    shorter step comes first.
+    """Return the edit that removes the collective and gives the shortest step. If all of these
+    lengthen the step, an edit that replaces it by a collective of another kind in a shorter step is
+    preferred.
     """
     return min(removals(search, MOST_TRIALS), key=Remedy.rank, default=None)
 
 
 def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterator[Remedy]:
-    """Yield the edits that remove the collective, or after which one of another kind takes its
-    place in a shorter step.
+    """Yield the edits that remove the collective, or replace it by one of another kind in a shorter
+    step.
 
-    Tried are at most ``most`` annotations of the sources, of the arguments and of the tensors:
+    At most ``most`` annotations of the sources, of the arguments and of the tensors are tried:
     without the axes of the collective, with these on one dim only, and left to propagation; with
-    ``keep_sharded`` those of :func:`keeping_shards`.
+    ``keep_sharded`` only those of :func:`keeping_shards`.
     """
     edits = edits_of(search)
     for edit in islice(keeping_shards(search.trial, edits) if keep_sharded else edits, most):
@@ -125,8 +125,8 @@ def removals(search: Search, most: int, *, keep_sharded: bool = False) -> Iterat
 
 
 def removal(search: Search, edit: Edit, after: Cost) -> Remedy | None:
-    """Return ``edit``, of which ``after`` is the cost, if it removes the collective, or if one of
-    another kind takes its place in a shorter step.
+    """Return ``edit``, whose cost is ``after``, if it removes the collective, or replaces it by one
+    of another kind in a shorter step.
     """
     before, row = search.trial.cost, search.row
     if _runs(after, row, row.kind) > _runs(before, row, row.kind) - row.count:
@@ -137,8 +137,8 @@ def removal(search: Search, edit: Edit, after: Cost) -> Remedy | None:
 
 
 def keeping_shards(trial: Trial, edits: Iterable[Edit]) -> Iterator[Edit]:
-    """Yield those of ``edits`` by which no argument gets fewer shards than it has, for which
-    whoever makes it would pay.
+    """Yield those of ``edits`` that leave each argument with at least as many shards as before,
+    because otherwise the caller would pay with memory.
     """
     ports = trial.result.arguments()
     least = {port.label or port.name: _num_shards(port.sharding) for port in ports}
@@ -152,7 +152,8 @@ def _num_shards(sharding: TensorSharding | None) -> int:
 
 
 def _runs(cost: Cost, row: CollectiveCost, kind: str | None = None) -> int:
-    """How many collectives, of one kind or any, run along axes of ``row`` for ops at its place."""
+    """How many collectives, of one kind or any, run along axes of ``row`` for ops at its
+    location."""
     place = (row.cause, row.cause_location or row.location)
     return sum(
         each.count
@@ -168,7 +169,7 @@ def _sent(cost: Cost) -> int:
 
 
 def edits_of(search: Search) -> Iterator[Edit]:
-    """The edits to try, each once, those of annotations that exist first."""
+    """The edits to try, without duplicates; those of existing annotations come first."""
     seen: set[tuple[str, str]] = set()
     for target, sharding, shape in _targets(search):
         seen.add((target, str(sharding)))
@@ -181,7 +182,7 @@ def edits_of(search: Search) -> Iterator[Edit]:
 def _targets(
     search: Search,
 ) -> Iterator[tuple[str, TensorSharding, tuple[int | None, ...]]]:
-    """What can be annotated: name, its sharding, and shape."""
+    """The possible targets: name, sharding and shape."""
     result = search.trial.result
     inputs, outputs = result.arguments(), result.results()
     ports = {port.name: port for port in [*inputs, *outputs]}
@@ -223,14 +224,14 @@ def _replicated(meshes: dict[str, Mesh], rank: int) -> TensorSharding | None:
 def _variants(
     sharding: TensorSharding, shape: tuple[int | None, ...], axes: Sequence[AxisRef]
 ) -> Iterator[TensorSharding]:
-    """Shardings like ``sharding``: with ``axes`` nowhere, on one dim only, and all dims open."""
+    """Variants of ``sharding``: with ``axes`` nowhere, on one dim only, and with all dims open."""
     mesh = sharding.mesh
     if mesh is None or not {axis.name for axis in axes} <= {*mesh.axis_names}:
         return
 
     def of(dims: Sequence[DimSharding]) -> TensorSharding | None:
         try:
-            # Without the axes that it is a partial sum over, the tensor would be another one.
+            # Without its unreduced axes the tensor would have another value.
             return TensorSharding(
                 mesh,
                 dims,

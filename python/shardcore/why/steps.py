@@ -1,4 +1,4 @@
-"""Propagation step by step: which visit of which op changed which sharding.
+"""Propagation step by step: the sharding changes made by each visit of an op.
 
 Source: the loop of ``rust/src/propagation/mod.rs``, which records every change.
 """
@@ -24,9 +24,9 @@ class Change:
     """A change of the sharding of one tensor."""
 
     value: str
-    """The tensor, in the program given: ``"%12"``, ``"%arg3"``, ``"result 0"``."""
+    """The tensor's name in the original program: ``"%12"``, ``"%arg3"``, ``"result 0"``."""
     before: str | None
-    """The sharding before, as ``sdy`` text; ``None`` for no sharding."""
+    """The sharding before, as ``sdy`` text; ``None`` if there was none."""
     after: str | None
     """The sharding after."""
 
@@ -37,11 +37,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Visit:
-    """What one visit of an op changed."""
+    """The changes made by one visit of an op."""
 
     op: str | None
-    """The op, ``"stablehlo.add"``; ``None`` where dims of later user priorities are hidden, or
-    those of the priority whose turn it is take part again."""
+    """The op, ``"stablehlo.add"``; ``None`` for the change of user priority, which hides dims of
+    later priorities, or adds those of the current one."""
     location: str | None
     """The source line of the op."""
     changes: tuple[Change, ...]
@@ -54,12 +54,12 @@ class Visit:
 
 @dataclass(frozen=True)
 class RunStep:
-    """One op-priority step of one user priority: ops are visited until nothing changes."""
+    """One op-priority step within one user priority: ops are visited until nothing changes."""
 
     priority: int
-    """The user priority up to which dims take part."""
+    """The user priority; dims up to it take part."""
     step: int
-    """The op-priority step, from 0: the first ones visit only ops that forward data."""
+    """The op-priority step, from 0; the first steps visit only ops that pass data through."""
     strategy: str
     """``"basic"`` or ``"aggressive"``."""
     visits: tuple[Visit, ...]
@@ -72,7 +72,7 @@ class RunStep:
 
 
 class Steps(Sequence[RunStep]):
-    """The steps of a propagation, in order; ``str()`` lists what each visit changed."""
+    """The steps of a propagation, in order; ``str()`` lists the changes of each visit."""
 
     def __init__(self, steps: Sequence[RunStep]) -> None:
         self._steps = tuple(steps)
@@ -88,13 +88,13 @@ class Steps(Sequence[RunStep]):
         return len(self._steps)
 
     def visits(self) -> Iterator[tuple[RunStep, Visit]]:
-        """Yield every visit with the step that it is of, in order."""
+        """Yield every visit with its step, in order."""
         for step in self._steps:
             for visit in step.visits:
                 yield step, visit
 
     def of(self, value: str) -> Steps:
-        """Return only the visits that changed ``value``, with the steps that have some."""
+        """Return only the visits that changed ``value``, in the steps that have some."""
         found = []
         for step in self._steps:
             visits = [
@@ -123,7 +123,7 @@ class Steps(Sequence[RunStep]):
 
 
 def steps(result: Result) -> Steps:
-    """Return what each visit changed; see :meth:`shardcore.Result.steps`."""
+    """Return the changes of each visit; see :meth:`shardcore.Result.steps`."""
     return Steps(
         [
             RunStep(

@@ -1,4 +1,4 @@
-"""Explanations as trees that a person reads."""
+"""Explanations as readable trees."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ WHY_NOT = {
     "trimmed": "the export removed the axis: it does not divide the dim of the input or output",
     "never-arrived": "no dim that it could have come from has the axis",
 }
-"""The reasons why an axis is not on a dim, by code."""
+"""Sentences for the reasons why an axis is not on a dim, by code."""
 
 
 def absence(record: dict[str, Any]) -> str:
-    """Return the sentence of a record of a :class:`WhyNot`."""
+    """Return the sentence for a record of a :class:`WhyNot`."""
     name = record["label"] or record["value"]
     lines = [f'"{record["axis"]}" is not on dim {record["dim"]} of {name}']
     lines[0] += f": {WHY_NOT[record['code']]} ({record['code']})"
     at, instead = record["at"], record["instead"]
-    # The other values of a data-flow edge are one tensor, which has the name of its owner.
+    # All values of a data-flow edge count as one tensor, which has the name of the edge's owner.
     is_elsewhere = (at["value"], at["dim"]) != (record["value"], record["dim"])
     if is_elsewhere and record["code"] != "never-arrived":
         lines.append(f"  it stops before dim {at['dim']} of {at['value']}")
@@ -69,7 +69,7 @@ def absence(record: dict[str, Any]) -> str:
 
 
 def _won(instead: dict[str, Any]) -> str:
-    """Where what won comes from, and when it got there."""
+    """Where the axes that are there instead come from, and when they got there."""
     source = instead["source"]
     if source is None:
         return ""
@@ -99,7 +99,8 @@ def tree(record: dict[str, Any]) -> str:
 
 
 def step_text(step: dict[str, Any]) -> str:
-    """Return one step: the op, its line, how the axis went through it, and the tensor before."""
+    """Return one step as text: the op, its line, the axis's factor and direction, the other
+    tensor."""
     where = _place(step["line"])
     how = [f"factor {step['factor']}"] if step["factor"] else []
     how += [step["direction"]] if step["direction"] != "both" else []
@@ -110,7 +111,7 @@ def step_text(step: dict[str, Any]) -> str:
 
 
 def source_text(source: dict[str, Any]) -> str:
-    """Return what a user wrote, and where."""
+    """Return a user's annotation as text, with its location."""
     name = source["label"] or source["name"]
     where = _place(source["location"], ", ")
     sharding = without_mesh(source["sharding"])
@@ -118,9 +119,7 @@ def source_text(source: dict[str, Any]) -> str:
 
 
 def _place(location: str | None, before: str = " ") -> str:
-    """Return the file without its folders, the line and the column of ``location``; records have
-    the whole path.
-    """
+    """Return the file name, line and column of ``location``; records have the full path."""
     return before + file_line(location) if location else ""
 
 
@@ -131,7 +130,7 @@ def without_mesh(sharding: str) -> str:
 
 
 MOST_STEPS = 6
-"""The steps of a chain that the tree of a collective shows; the others are in ``why(value)``."""
+"""How many steps of a chain the tree of a collective shows; ``why(value)`` shows all."""
 
 
 def collective_tree(record: dict[str, Any]) -> str:
@@ -142,7 +141,7 @@ def collective_tree(record: dict[str, Any]) -> str:
     lines = [f"{record['kind']} along {axes} for {cause}{where}"]
     shown: dict[tuple[str, str | None], dict[str, Any]] = {}
     for side in record["sides"]:
-        # Of the tensors with an axis from one annotation, the nearest to it.
+        # Of several tensors with an axis from one annotation, the one nearest to it.
         known = shown.setdefault((side["source"]["name"], side["axis"]), side)
         if len(side["chain"]) < len(known["chain"]):
             shown[side["source"]["name"], side["axis"]] = side
@@ -167,7 +166,7 @@ def collective_tree(record: dict[str, Any]) -> str:
 
 
 def edit_text(edit: dict[str, Any]) -> str:
-    """Return the edit in the record of a :class:`Remedy`, as somebody makes it."""
+    """Return the edit in the record of a :class:`Remedy`, as an instruction to the user."""
     sharding = without_mesh(edit["sharding"])
     if edit["line"] is not None:
         return f"write {edit['line']} at {file_line(edit['place'])}"
@@ -177,7 +176,7 @@ def edit_text(edit: dict[str, Any]) -> str:
 
 
 def edit_effect(edit: dict[str, Any]) -> str:
-    """Return what the edit does to its collective, to the step and to the peak."""
+    """Return the effects of the edit on its collective, the step and the peak, as text."""
     changes = (format_seconds(abs(edit["seconds"])), format_bytes(abs(edit["peak_bytes"])))
     signs = ["-" if edit[key] < 0 else "+" for key in ("seconds", "peak_bytes")]
     step, peak = (sign + text for sign, text in zip(signs, changes, strict=True))

@@ -1,4 +1,4 @@
-"""A per-device program that was counted, and how other annotations of its program are counted."""
+"""A costed per-device program, and the costs of its program under other annotations."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trial:
-    """What the collectives of a per-device program ask why they are there."""
+    """The data with which collectives of a per-device program answer ``why``."""
 
     local: Partitioned
     count: Callable[[Partitioned], Cost]
-    """Counts a per-device program as this one was counted."""
+    """Costs a per-device program with the same options as this one."""
 
     @staticmethod
     def of_cost(cost: Cost) -> Trial | None:
@@ -37,29 +37,29 @@ class Trial:
 
     @cached_property
     def result(self) -> Result:
-        """The result that was partitioned: with ops of CHLO sharded as the ops that XLA legalizes
+        """The partitioned result, in which CHLO ops are sharded like the ops that XLA legalizes
         them to."""
         return self.local.result._legalizing()
 
     @cached_property
     def session(self) -> Session:
-        """The program that was partitioned, as it was given."""
+        """A session of the partitioned program as it was given."""
         result = self.local.result
         return result._given().session(**result._options())
 
     @cached_property
     def lines(self) -> Lines:
-        """Where values can be constrained in the user's files."""
+        """The lines of the user's files where values can be constrained."""
         return Lines(self.local.result)
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of the program as it is annotated."""
+        """The cost with the present annotations."""
         return self.count(self.local)
 
     def after(self, target: str, sharding: TensorSharding) -> Cost | None:
-        """Return the cost, by the same policy and on the same hardware, once ``target`` is
-        annotated with ``sharding``; ``None`` if that is refused.
+        """Return the cost, with the same policy and hardware, after ``target`` is annotated with
+        ``sharding``; ``None`` if the edit is refused.
         """
         try:
             return self.of(self.completed(target, sharding)).cost
@@ -67,18 +67,18 @@ class Trial:
             return None
 
     def completed(self, target: str, sharding: TensorSharding) -> Result:
-        """Return the program completed with ``target`` annotated.
+        """Return the propagated program with ``target`` annotated.
 
         Raises:
-            ShardcoreError: that is refused.
+            ShardcoreError: the edit is refused.
         """
         session = self.session
         return session._propagate(session._merged({target: sharding}))
 
     def of(self, result: Result) -> Trial:
-        """Return the same of another completed program.
+        """Return the same for another propagated program.
 
         Raises:
-            PartitionError: it has no program of one device (``unpartitionable``).
+            PartitionError: it has no per-device program (``unpartitionable``).
         """
         return Trial(self.local._of(result), self.count)

@@ -11,27 +11,27 @@ from shardcore.expected import expect
 
 @dataclass(frozen=True)
 class Found:
-    """A value, or a result of the entry function."""
+    """A value, or a result of the entry function, that a name denotes."""
 
     name: str
-    """Its name in the program given."""
+    """Its name in the original program."""
     label: str | None
     """Its path in the user's program."""
     sharding: TensorSharding | None
     number: int | None
     """The number of the value; ``None`` for a result."""
     rank: int | None
-    """The number of its dims; ``None`` if it is not a ranked tensor."""
+    """Its rank; ``None`` if it is no ranked tensor."""
     index: int = 0
     """The index of the result."""
 
 
 def find(result: Result, asked: Value | str) -> Found:
-    """Return what ``asked`` denotes in ``result``.
+    """Return the value or result that ``asked`` denotes in ``result``.
 
     Raises:
-        LocationError: nothing is called that, or several values are (``unknown-location``).
-        TypeError: it is neither a value nor a name, or ``result`` is none.
+        LocationError: nothing has that name, or several values do (``unknown-location``).
+        TypeError: ``asked`` is neither a value nor a name, or ``result`` is no result.
     """
     expect(result, Result)
     explainer = result._explainer
@@ -64,7 +64,7 @@ def find(result: Result, asked: Value | str) -> Found:
 
 
 def value(result: Result, name: str, number: int) -> Found:
-    """Return the value with this number, called ``name``."""
+    """Return the value with the number ``number`` and the name ``name``."""
     found = result._explainer.describe(number)
     sharding, rank, label = found or (None, None, None)
     return Found(name, label, sharding, number, rank)

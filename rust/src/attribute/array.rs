@@ -1,6 +1,7 @@
 //! The elements of `[a, b]` as text.
 
-/// The elements of the array `text`; `None` if it is no array. Only brackets and strings are parsed.
+/// The elements of the array `text`; `None` if it is not an array. Only brackets and strings are
+/// parsed.
 pub fn split_array(text: &str) -> Option<Vec<&str>> {
     let inner = text.trim().strip_prefix('[')?;
     let bytes = inner.as_bytes();

@@ -1,7 +1,7 @@
 //! Text of axis refs and of lists of them: `"x"`, `"x":(2)4`, `{"x", "y":(1)2}`, `[{"x"}, {}]`,
 //! `[{"x"}: 0->1]`, and manual axes `{"x", "y"}`.
 //!
-//! Axis refs have axes by their index in the mesh, so parsing them takes the mesh.
+//! Axis refs refer to axes by their index in the mesh, so parsing them takes the mesh.
 
 use super::cursor::Cursor;
 use super::parameter::Parameter;
@@ -22,7 +22,7 @@ pub(super) struct AxisReader<'m> {
     /// The names that the mesh does not have, in the order of their ids.
     pub unknown: Vec<String>,
     unknown_ids: FxHashMap<String, AxisId>,
-    /// The span of the first use of each of these.
+    /// The span of the first use of each unknown name.
     unknown_spans: Vec<Span>,
 }
 
@@ -87,7 +87,7 @@ impl<'m> AxisReader<'m> {
     }
 }
 
-/// Reads `[item, item]`, which is `parameter`.
+/// Reads `[item, item]`, the value of `parameter`.
 fn bracketed<T>(
     cursor: &mut Cursor<'_>,
     parameter: &Parameter,
@@ -119,7 +119,7 @@ const TGT_DIM: Parameter = Parameter::new("Sdy_AllToAllParamAttr", "tgt_dim", "i
 const MANUAL_AXES: Parameter =
     Parameter::new("Sdy_ManualAxes", "value", "::llvm::ArrayRef<StringAttr>");
 
-/// Reads `:(2)4` if it is there.
+/// Reads `:(2)4` if it is next.
 fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
     if !cursor.eat(":") {
         return Ok(None);
@@ -134,7 +134,7 @@ fn read_sub_axis(cursor: &mut Cursor<'_>) -> Result<Option<SubAxis>> {
     Ok(Some(sub))
 }
 
-/// Parses an axis ref without a mesh to look it up in: its name, and the sub-axis.
+/// Parses an axis ref without looking it up in a mesh: its name, and the sub-axis.
 pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>)> {
     let mut cursor = Cursor::new(text, base);
     let axis = read_free_axis(&mut cursor)?;
@@ -142,7 +142,7 @@ pub fn parse_free_axis(text: &str, base: u32) -> Result<(String, Option<SubAxis>
     Ok(axis)
 }
 
-/// Reads an axis ref without a mesh to look it up in.
+/// Reads an axis ref without looking it up in a mesh.
 pub(super) fn read_free_axis(cursor: &mut Cursor<'_>) -> Result<(String, Option<SubAxis>)> {
     let (name, _) = cursor.parameter(&NAME, Cursor::string)?;
     Ok((name, read_sub_axis(cursor)?))

@@ -14,10 +14,10 @@ pub struct Cursor<'a> {
     base: u32,
 }
 
-/// The form in which an attribute's name is written before its contents.
+/// The form in which the name of an attribute is written around its contents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wrapping {
-    /// Not at all: only the contents are written.
+    /// Without a name: only the contents are written.
     Stripped,
     /// As `#sdy.name`.
     Pretty,
@@ -83,7 +83,8 @@ impl<'a> Cursor<'a> {
         }
         Err(self.expected_token(&format!("'{token}'")))
     }
-    /// The error that the token `what` is expected here, at the end of the line before if it is missing there.
+    /// The error that the token `what` is expected here; at the end of the previous line, if the
+    /// text there ends without it.
     pub fn expected_token(&mut self, what: &str) -> Error {
         let end = self.at;
         let mut error = self.expected(what);
@@ -240,7 +241,8 @@ impl<'a> Cursor<'a> {
         self.at += len;
         Ok((rest[..len].to_owned(), self.span_from(start)))
     }
-    /// Reads the name of attribute `name` of the `sdy` dialect if it is there.
+    /// Reads the name of attribute `name` of the `sdy` dialect, if it is next, and returns its
+    /// form.
     pub fn open(&mut self, name: &str) -> Wrapping {
         self.skip_space();
         let before = self.at;
@@ -313,7 +315,7 @@ pub(super) fn bare_len(text: &str) -> usize {
     count(text, |byte| byte.is_ascii_alphanumeric() || b"_$.".contains(byte))
 }
 
-/// The byte of an escape, and the length of the escape after the backslash.
+/// The byte that an escape stands for, and the length of the escape after the backslash.
 fn unescape(bytes: &[u8]) -> Option<(u8, usize)> {
     let hex = |byte: u8| char::from(byte).to_digit(16);
     match *bytes.first()? {

@@ -1,7 +1,9 @@
-//! Replica groups of very many devices as products of strides and sizes (digits), instead of lists of ids.
+//! Replica groups of very many devices in compact form: as strides and sizes of digits, instead of
+//! lists of ids.
 //!
-//! `"digits 8x2 1x4"`: devices of a group differ in the digits whose values are 8 and 1 positions apart, of which there are 2
-//! and 4. It stands for lists of devices in per-device programs that are counted and not run.
+//! In `"digits 8x2 1x4"`, the devices of a group differ in two digits: one with stride 8 and 2
+//! values, and one with stride 1 and 4 values. This form replaces lists of devices in per-device
+//! programs whose cost is computed, and which are not run.
 
 use std::fmt::Write;
 
@@ -16,7 +18,7 @@ pub fn write_digit_groups(digits: impl IntoIterator<Item = (i64, i64)>) -> Strin
     text
 }
 
-/// The strides and sizes in `text`; `None` if it is no such text.
+/// The strides and sizes in `text`; `None` if it is not in this form.
 pub fn parse_digit_groups(text: &str) -> Option<Vec<(i64, i64)>> {
     let digit = |word: &str| {
         let (stride, size) = word.split_once('x')?;

@@ -1,4 +1,4 @@
-//! Syntax errors in attributes, with the form that was expected, where the end of the attribute cannot be found.
+//! Syntax errors in attributes of known form, for attributes whose end cannot be found.
 
 use super::axis::{read_manual_axes, AxisReader};
 use super::cursor::Cursor;
@@ -45,7 +45,8 @@ impl Form {
             Self::Axes | Self::ManualAxes => b'{',
         }
     }
-    /// The form of attributes of Shardy called `name`; `None` for those that only stand in others.
+    /// The form of Shardy's attribute called `name`; `None` for attributes that occur only inside
+    /// others.
     pub fn of_name(name: &str) -> Option<Self> {
         match name {
             "mesh" => Some(Self::Mesh),
@@ -61,11 +62,11 @@ impl Form {
     }
 }
 
-/// The syntax error in the attribute that `text` starts with, if there is one. `text`, at byte `base` of the
-/// program's, may continue after the attribute, and follows `shardy`.
+/// The syntax error in the attribute at the start of `text`, if any. `text`, at byte `base` of the
+/// program's text, may continue after the attribute; `shardy` is its version.
 pub fn syntax_error(form: Form, text: &str, base: u32, shardy: Version) -> Option<Error> {
     let mut cursor = Cursor::new(text, base);
-    // The existence of meshes and axes is not checked here.
+    // Whether meshes and axes exist is not checked here.
     let resolve = |_: &str| Some(Arc::default());
     let mut scope = StandaloneScope::new(&resolve, &[], shardy);
     let mesh = Mesh::default();

@@ -3,10 +3,10 @@
 //! Invariants, after `MeshAttr` and `MeshAxisAttr`:
 //!
 //! 1. Axis sizes are at least 1, and axis names differ.
-//! 2. Device ids are not negative; with axes they are a permutation of `0..n`, and not `0..n` itself
-//!    (reading drops them in that case, as the reference does).
+//! 2. Device ids are not negative; with axes they are a permutation of `0..n`, and not `0..n`
+//!    itself (reading drops them in that case, as the reference does).
 //! 3. Without axes there is at most one device id.
-//! 4. The number of devices is below [`MAX_DEVICES`]. The reference has no such limit, and dies.
+//! 4. The number of devices is below [`MAX_DEVICES`]. The reference has no such limit, and crashes.
 
 use super::cursor::Cursor;
 use super::parameter::Parameter;
@@ -18,8 +18,8 @@ use crate::mesh::{Mesh, MeshAxis};
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 
-/// One more than the most devices that a mesh may have: products of sizes and pre-sizes of axes stay
-/// below half of what an `i64` holds.
+/// One more than the largest number of devices of a mesh: it keeps products of sizes and pre-sizes
+/// of axes below half of the range of `i64`.
 pub const MAX_DEVICES: i64 = 1 << 62;
 
 const AXES: Parameter = Parameter::new("Sdy_Mesh", "axes", "::llvm::ArrayRef<MeshAxisAttr>");

@@ -1,11 +1,11 @@
 //! Text and verification of the `sdy` dialect's attributes: meshes, shardings, axis lists, rules.
 //!
-//! All `#sdy...<...>` attributes are parsed here, with or without their names, verified, and printed exactly
-//! as by the reference. Parsers take the text of one whole attribute and the offset of that text in the
-//! program's, for the spans of errors. They never panic and are not recursive.
+//! All `#sdy...<...>` attributes are parsed here, with or without their names, verified, and
+//! printed exactly as by the reference. Parsers take the text of one whole attribute and its offset
+//! in the program's text, for the spans of errors. They never panic and are not recursive.
 //!
-//! Shardings have meshes and axes by id, so parsing one takes a [`MeshScope`] to look names up in.
-//! `verify_*` functions work on values from any source and return all errors.
+//! Shardings refer to meshes and axes by id, so parsing one takes a [`MeshScope`] to look names up
+//! in. `verify_*` functions work on values from any source and return all errors.
 //!
 //! Source: Shardy's attribute definitions, their assembly formats and verifiers.
 
@@ -67,14 +67,14 @@ use crate::mesh::Mesh;
 use crate::op_sharding_rule::OpShardingRule;
 use crate::sharding::TensorSharding;
 
-/// `<["x"=2, "y"=4], device_ids=[...]>`; callers put `#sdy.mesh` in front where needed.
+/// `<["x"=2, "y"=4], device_ids=[...]>`; callers add `#sdy.mesh` if needed.
 pub fn print_mesh(mesh: &Mesh) -> String {
     let mut out = String::new();
     write_mesh(&mut out, mesh);
     out
 }
 
-/// `<@mesh, [{"x"}, {?}], replicated={"y"}>`; callers put `#sdy.sharding` in front where needed.
+/// `<@mesh, [{"x"}, {?}], replicated={"y"}>`; callers add `#sdy.sharding` if needed.
 pub fn print_sharding(sharding: &TensorSharding, scope: &dyn MeshScope) -> String {
     let mut out = String::new();
     write_sharding(&mut out, sharding, scope);

@@ -18,7 +18,8 @@ const NAMED: [Parameter; 2] = [
 /// Axes with their spans.
 pub(super) type SpannedAxes = Vec<(AxisRef, Span)>;
 
-/// Reads `, replicated={...}` and `, unreduced={...}`, each at most once, and how to reduce over the latter.
+/// Reads `, replicated={...}` and `, unreduced={...}`, each at most once, and the reduction over
+/// the unreduced axes.
 pub(super) fn read_named_axes(
     cursor: &mut Cursor<'_>,
     reader: &mut AxisReader<'_>,
@@ -55,8 +56,8 @@ pub(super) fn read_named_axes(
     Ok((lists, reduction_op))
 }
 
-/// Reads what is before the axes of `unreduced={...}` or `unreduced=max{...}`. Since there are reductions, `=` may be
-/// missing.
+/// Reads the text before the axes of `unreduced={...}` or `unreduced=max{...}`. In versions with
+/// reductions, `=` may be missing.
 fn read_reduction(cursor: &mut Cursor<'_>, shardy: Version) -> Result<ReductionOp> {
     if !shardy.has(Change::ReductionOps) {
         cursor.expect("=")?;

@@ -1,5 +1,5 @@
-//! The reference's messages if a part of an attribute does not parse: after the error itself, for each
-//! attribute around it, the parameter that failed.
+//! The reference's messages if a part of an attribute cannot be parsed: after the error itself, a
+//! message for the failed parameter of each enclosing attribute.
 
 use super::cursor::Cursor;
 use crate::error::{Code, Diagnostic, Error, Result};
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 pub(super) struct Parameter {
     owner: &'static str,
     name: &'static str,
-    /// Its type in C++; empty if the reference's message does not have it.
+    /// Its C++ type; empty if the reference's message does not have it.
     kind: &'static str,
 }
 
@@ -19,7 +19,7 @@ impl Parameter {
     pub const fn new(owner: &'static str, name: &'static str, kind: &'static str) -> Self {
         Self { owner, name, kind }
     }
-    /// The message that it did not parse.
+    /// The message that it could not be parsed.
     pub fn failure(&self) -> String {
         let Self { owner, name, kind } = self;
         let mut message = format!("failed to parse {owner} parameter '{name}'");
@@ -30,7 +30,7 @@ impl Parameter {
     }
 }
 
-/// Whether `error` is a syntax error, which stops parsing, rather than one of verification.
+/// Whether `error` is a syntax error, which stops parsing, not a verification error.
 pub(super) fn is_of_syntax(error: &Error) -> bool {
     error.diagnostics.iter().all(|problem| matches!(problem.code, Code::Syntax | Code::InvalidMesh))
 }
@@ -44,7 +44,7 @@ pub(super) fn with_hint(mut error: Error, hint: &str) -> Error {
 }
 
 impl Cursor<'_> {
-    /// Reads a parameter; if that fails, adds the message for the parameter.
+    /// Reads a parameter; if that fails, adds the parameter's message.
     pub(super) fn parameter<T>(
         &mut self,
         parameter: &Parameter,

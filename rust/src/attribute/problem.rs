@@ -1,7 +1,7 @@
-//! Errors of verification, by part of an attribute.
+//! Verification errors, located by the part of an attribute.
 //!
-//! Verification works on attributes from any source, text or not, so its errors have parts ([`Part`])
-//! instead of spans. The caller, which has the text, converts parts to spans.
+//! Verification works on attributes from any source, so its errors have parts ([`Part`]) instead of
+//! spans. The caller converts parts to spans if the attribute has a text.
 
 use crate::error::{Code, Diagnostic, Span};
 
@@ -25,7 +25,8 @@ pub enum Part {
     Tensor(usize),
     /// The mapping of a dim of such a tensor.
     TensorDim(usize, usize),
-    /// An item of a rule's `n`-th list of special factors, in the order in which they are written.
+    /// An item of a rule's `n`-th list of special factors (reduction, need-replication,
+    /// permutation, blocked).
     Special(usize, usize),
 }
 
@@ -57,7 +58,7 @@ impl Problem {
         self.related = Some((part, label));
         self
     }
-    /// The diagnostic, at the spans that `span_of` gives to parts.
+    /// The diagnostic, with the spans that `span_of` returns for parts.
     pub fn located(self, span_of: impl Fn(Part) -> Option<Span>) -> Diagnostic {
         let mut diagnostic = self.diagnostic;
         diagnostic.span = span_of(self.part).or_else(|| span_of(Part::Whole));
@@ -67,7 +68,7 @@ impl Problem {
     }
 }
 
-/// The diagnostics of `problems` without places.
+/// The diagnostics of `problems` without spans.
 pub fn unlocated(problems: Vec<Problem>) -> Vec<Diagnostic> {
     problems.into_iter().map(|problem| problem.diagnostic).collect()
 }

@@ -11,7 +11,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 use rustc_hash::FxHashSet;
 use std::fmt::Write as _;
 
-/// An operand or a result of an op; operands order before results.
+/// An operand or a result of an op; operands are ordered before results.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EdgeValueRef {
     /// `operand-0`
@@ -27,20 +27,20 @@ pub struct AxisPropagation {
     pub axis: (String, Option<SubAxis>),
     /// The tensor that had the axis.
     pub source: EdgeValueRef,
-    /// The tensor that got the axis.
+    /// The tensors that got the axis.
     pub targets: Vec<EdgeValueRef>,
 }
 
 /// The propagation in one step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PropagationStep {
-    /// The number of the step; steps are counted over the whole program.
+    /// The index of the step; steps are numbered over the whole program.
     pub index: i64,
     /// The axes that propagated.
     pub axes: Vec<AxisPropagation>,
 }
 
-/// Parses `#sdy.propagation_edges<...>`; `None` if `text` is some other attribute.
+/// Parses `#sdy.propagation_edges<...>`; `None` if `text` is another attribute.
 pub fn parse_propagation_edges(text: &str, base: u32) -> Option<Result<Vec<PropagationStep>>> {
     const NAME: &str = "propagation_edges";
     let mut cursor = Cursor::new(text, base);
@@ -197,7 +197,7 @@ fn separated<T>(out: &mut String, items: &[T], write: impl Fn(&mut String, &T)) 
     }
 }
 
-/// The number of the last step of all of `steps`, -1 if there is none.
+/// The index of the last step in `steps`, -1 if there is none.
 pub fn last_step(steps: &[PropagationStep]) -> i64 {
     steps.iter().map(|step| step.index).max().unwrap_or(-1)
 }

@@ -8,7 +8,7 @@ use crate::index::Id;
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use std::fmt::Write as _;
 
-/// How many factors have a one-letter symbol.
+/// The number of factors with a one-letter symbol.
 pub(super) const NUM_LETTERS: u8 = b'z' - b'i' + 1;
 
 /// The four lists of special factors, in the order in which they are written.

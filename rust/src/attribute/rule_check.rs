@@ -2,17 +2,18 @@
 //!
 //! 1. Factor sizes are at least 1; on an op with a dim of size 0 they may be 0.
 //! 2. Every factor is in some mapping; no tensor has a factor twice.
-//! 3. Every dim has a factor; where it has several, none has size 1.
-//! 4. Lists of special factors are sorted and name no factor twice, and a factor is in at most one of
-//!    reduction, need-replication and permutation.
+//! 3. Every dim has a factor; if it has several, none has size 1.
+//! 4. Lists of special factors are sorted and have no factor twice, and a factor is in at most one
+//!    of reduction, need-replication and permutation.
 //! 5. Reduction factors are in no result.
-//! 6. There are a mapping for each operand and result, and at least one of each kind; a mapping has
+//! 6. There is a mapping for each operand and result, and at least one of each kind; a mapping has
 //!    one entry for each dim, and its tensor has a static shape.
-//! 7. The sizes of a dim's factors multiply to its size. A factor that needs communication anyway
-//!    (need-replication, permutation) or is blocked may differ from the dim where it stands alone:
-//!    padding and windows change sizes. Even so it has to fit some dim.
+//! 7. The size of a dim is the product of its factors' sizes. A factor that needs communication
+//!    anyway (need-replication, permutation) or is blocked may have another size than a dim of
+//!    which it is the only factor, since padding and windows change sizes. Even so it has to fit
+//!    some dim.
 //!
-//! The reference checks neither 1 nor 7, and its own rules for convolutions do not keep 7.
+//! The reference checks neither 1 nor 7, and its own rules for convolutions violate 7.
 
 use super::problem::{unlocated, Part, Problem};
 use super::rule::{factor_symbol, SPECIAL_LISTS};
@@ -43,7 +44,7 @@ pub(super) fn tensor_name(index: usize, num_operands: usize, num_results: usize)
     }
 }
 
-/// The message that the factor `index` of the tensor `name` has no size.
+/// The error message that the factor `index` of the tensor `name` has no size.
 pub(super) fn out_of_range(name: &str, index: i64, num_factors: usize) -> String {
     format!(
         "{name} expecting factor indices to be within 0<=...<num_factors; received: {index}, \
@@ -51,13 +52,13 @@ pub(super) fn out_of_range(name: &str, index: i64, num_factors: usize) -> String
     )
 }
 
-/// All mistakes in `rule` that do not depend on the op, but for dims of size 0.
+/// All errors in `rule` that do not depend on the op, for an op without dims of size 0.
 pub fn verify_rule(rule: &OpShardingRule) -> Vec<Diagnostic> {
     unlocated(rule_problems(rule, 1))
 }
 
-/// All mistakes in `rule` that do not depend on the op, by part; factors have size `least` or more.
-/// Factors without a valid id were reported by the parser.
+/// All errors in `rule` that do not depend on the op, by part; the smallest valid factor size is
+/// `least`. Factors without a valid id were reported by the parser.
 pub fn rule_problems(rule: &OpShardingRule, least: i64) -> Vec<Problem> {
     let num_factors = rule.num_factors();
     let mut problems = Vec::new();
@@ -170,7 +171,7 @@ fn special_problems(rule: &OpShardingRule, problems: &mut Vec<Problem>) {
     }
 }
 
-/// For each factor of `rule` whether it is one of `factors`.
+/// For each factor of `rule`, whether it is in `factors`.
 fn has_factor<'a>(
     rule: &OpShardingRule,
     factors: impl IntoIterator<Item = &'a FactorId>,
@@ -193,7 +194,8 @@ pub fn verify_rule_shapes(
     check_shapes(rule, operands, results, true)
 }
 
-/// Whether `rule` fits an op with tensors of these ranks: [`verify_rule_shapes`] without invariant 7.
+/// Whether `rule` fits an op with tensors of these ranks: [`verify_rule_shapes`] without invariant
+/// 7.
 pub fn verify_rule_ranks(
     rule: &OpShardingRule,
     operands: &[StaticShape],
@@ -262,16 +264,17 @@ fn check_shapes(
     unlocated(problems)
 }
 
-/// What the sizes of a tensor are checked against.
+/// The data for checking the sizes of a tensor.
 struct Sizes<'a> {
     rule: &'a OpShardingRule,
-    /// For each factor whether its size may differ from that of a dim in which it stands alone.
+    /// For each factor, whether its size may differ from that of a dim of which it is the only
+    /// factor.
     may_differ: &'a [bool],
-    /// What messages call the tensor.
+    /// The name of the tensor in messages.
     what: &'a str,
 }
 
-/// Invariant 7 of one tensor. Records in `fits` the factors that fit a dim.
+/// Checks invariant 7 for one tensor. Records in `fits` the factors that fit a dim.
 fn size_problems(
     &Sizes { rule, may_differ, what }: &Sizes<'_>,
     mapping: &TensorMapping,
@@ -290,7 +293,7 @@ fn size_problems(
             continue;
         }
         if let [factor] = factors[..] {
-            // The reference gives a factor of size 1 to a dim that has none.
+            // The reference gives a dim without factors a factor of size 1.
             if rule.factor_sizes.get(factor.index()) == Some(&1) {
                 fits[factor.index()] = true;
                 continue;

@@ -1,4 +1,5 @@
-//! Parses op sharding rules in the steps of the reference, on which its error messages depend.
+//! Parses op sharding rules in the same steps as the reference, since its error messages depend on
+//! these.
 
 use super::cursor::Cursor;
 use super::parameter::{with_hint, Parameter};
@@ -18,7 +19,7 @@ const MAPPINGS: [Parameter; 2] = [
 const DIM_MAPPINGS: Parameter =
     Parameter::new("Sdy_TensorMapping", "dim_mappings", "::llvm::ArrayRef<DimMappingAttr>");
 
-/// A parsed rule, and all mistakes in it that do not depend on the op.
+/// A parsed rule, and all errors in it that do not depend on the op.
 #[derive(Clone, Debug)]
 pub struct ReadRule {
     /// The rule; it may have factors without a size.
@@ -34,7 +35,7 @@ pub fn parse_rule(text: &str, base: u32) -> Result<OpShardingRule> {
     sound(read_rule(text, base, 0, Version::NEWEST)?)
 }
 
-/// Parses a rule outside a program, in which no factor has size 0.
+/// Parses a rule outside a program; factors of size 0 are invalid.
 pub fn parse_lone_rule(text: &str) -> Result<OpShardingRule> {
     memory::ensure_for_text(text)?;
     sound(read_rule(text, 0, 1, Version::NEWEST)?)
@@ -45,7 +46,8 @@ fn sound(read: ReadRule) -> Result<OpShardingRule> {
     Ok(read.rule)
 }
 
-/// Parses a rule of `shardy` whose factors have size `least_size` or more; fails on syntax errors only.
+/// Parses a rule for version `shardy`; the smallest valid factor size is `least_size`. Fails only
+/// on syntax errors.
 pub fn read_rule(text: &str, base: u32, least_size: i64, shardy: Version) -> Result<ReadRule> {
     let mut cursor = Cursor::new(text, base);
     let wrapping = cursor.open("op_sharding_rule");
@@ -73,10 +75,10 @@ pub fn read_rule(text: &str, base: u32, least_size: i64, shardy: Version) -> Res
     Ok(ReadRule { rule, problems })
 }
 
-/// A factor as it was read, before it is known how many there are.
+/// The number of a factor, before the number of factors is known, and its span.
 type RawFactor = (i64, Span);
 
-/// A rule as it was read.
+/// A rule as it is in the text.
 struct RawRule {
     tensors: Vec<Vec<Vec<RawFactor>>>,
     num_operands: usize,
@@ -86,7 +88,7 @@ struct RawRule {
 }
 
 impl RawRule {
-    /// The rule, and the errors of factors whose number is no id.
+    /// The rule, and the errors of factors whose number is not a valid id.
     fn resolve(self) -> (OpShardingRule, Vec<Diagnostic>) {
         let num_factors = self.factor_sizes.len();
         let mut problems = Vec::new();
@@ -185,7 +187,7 @@ impl RuleReader {
         Ok(RawRule { tensors, num_operands, factor_sizes, special, is_custom })
     }
 
-    /// Reads `([i, j], [jk])`; returns how many tensors there are.
+    /// Reads `([i, j], [jk])`; returns the number of tensors.
     fn read_tensors(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -217,7 +219,7 @@ impl RuleReader {
         Ok(count)
     }
 
-    /// Reads the factors of a dim, of which there may be none.
+    /// Reads the factors of a dim, which may have none.
     fn read_dim(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -237,7 +239,7 @@ impl RuleReader {
         Ok(factors)
     }
 
-    /// Removes the first factor from `rest`: symbols without space, and their offset.
+    /// Removes the first factor from `rest`: symbols without white space, and their offset.
     fn factor(&mut self, rest: &mut (&str, u32)) -> Result<RawFactor> {
         let (text, start) = *rest;
         let span = |len: usize| Span::new(start, start + len as u32);
@@ -266,7 +268,7 @@ impl RuleReader {
         }
         let len = 2 + digits;
         *rest = (&text[len..], start + len as u32);
-        // The reference reports the error and continues, with 0; its sum wraps around.
+        // The reference reports an error and continues with 0; its addition wraps around.
         let number = number.parse::<i64>().unwrap_or_else(|_| {
             let message = format!("expecting symbol index <=2^63-1. Received: '{number}'");
             self.problems.push(Diagnostic::new(Code::Syntax, message).at(span(len)));
@@ -275,7 +277,7 @@ impl RuleReader {
         Ok((number.wrapping_add(i64::from(NUM_LETTERS) - 1), span(len)))
     }
 
-    /// Reads `{i=8, j=16}` if it is there.
+    /// Reads `{i=8, j=16}` if it is next.
     fn read_sizes(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<i64>> {
         if !cursor.eat("{") {
             return Ok(Vec::new());
@@ -310,7 +312,7 @@ impl RuleReader {
         })
     }
 
-    /// Reads `name={i, k}` if it is there.
+    /// Reads `name={i, k}` if it is next.
     fn read_special(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Result<Vec<RawFactor>> {
         if !cursor.eat_word(name) {
             return Ok(Vec::new());
@@ -326,7 +328,7 @@ impl RuleReader {
             if rest.0.is_empty() {
                 return Ok(factor);
             }
-            // The reference takes the first and ignores the others.
+            // The reference reads the first symbol and ignores the rest.
             let message = format!("expecting single factor symbol: {}", rest.0);
             let problem = Diagnostic::new(Code::Syntax, message).at(span);
             Err(problem.with_hint("separate factors with commas").into())
@@ -339,7 +341,7 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Span)> {
     cursor.word().ok_or_else(|| cursor.expected("valid keyword"))
 }
 
-/// The reference's symbol of the factor `index`, which may be no valid id.
+/// The reference's symbol of the factor `index`, which may not be a valid id.
 fn symbol_of(index: i64) -> String {
     let last = i64::from(NUM_LETTERS) - 1;
     if index > last {

@@ -1,4 +1,4 @@
-//! Looks up the names in an attribute.
+//! Looks up the names of meshes and aliases in an attribute.
 
 use super::quote::write_symbol;
 use crate::error::{Code, Diagnostic};
@@ -18,7 +18,7 @@ pub trait MeshScope {
     fn mesh(&self, id: MeshId) -> &Mesh;
     /// The symbol of `id`, `None` for an inlined mesh.
     fn symbol(&self, id: MeshId) -> Option<&str>;
-    /// The symbols of meshes, for hints; of the first ones if there are very many.
+    /// The symbols of meshes, for hints; only the first ones if there are many.
     fn symbols(&self) -> Vec<&str> {
         Vec::new()
     }
@@ -26,7 +26,7 @@ pub trait MeshScope {
     fn alias(&self, _name: &str) -> Option<(String, u32)> {
         None
     }
-    /// The version of Shardy that the text follows.
+    /// The version of Shardy by which the text is read.
     fn shardy(&self) -> Version;
     /// The error that there is no mesh called `symbol`.
     fn unknown_mesh(&self, symbol: &str) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! Text of tensor shardings: `<@mesh, [{"x", "y":(1)2, ?}p1, {}], replicated={"z"}, unreduced={"w"}>`.
 //!
-//! Parsing a sharding verifies all properties that do not depend on the tensor, since the spans of its
-//! parts are known then.
+//! Parsing a sharding also verifies all properties that do not depend on the tensor, because it
+//! knows the spans of the parts.
 
 use super::axis::{write_axes, AxisReader};
 use super::cursor::{Cursor, Wrapping};
@@ -51,7 +51,7 @@ impl ShardingSpans {
 /// A parsed sharding, and all errors in it.
 #[derive(Clone, Debug)]
 pub struct ReadSharding {
-    /// The sharding, without the axes that its mesh does not have; its mesh may be `NONE`.
+    /// The sharding, without axes that its mesh does not have; its mesh may be `NONE`.
     pub sharding: TensorSharding,
     /// The errors.
     pub problems: Vec<Diagnostic>,
@@ -71,7 +71,7 @@ pub fn parse_sharding(text: &str, base: u32, scope: &mut dyn MeshScope) -> Resul
     read_lone_sharding(text, base, scope)?.check()
 }
 
-/// Parses a sharding; fails on syntax errors only.
+/// Parses a sharding; fails only on syntax errors.
 pub fn read_lone_sharding(
     text: &str,
     base: u32,
@@ -84,7 +84,7 @@ pub fn read_lone_sharding(
 }
 
 /// Parses a list of shardings, `#sdy.sharding_per_value<[<...>, <...>]>` or the part in square
-/// brackets alone; fails on syntax errors only.
+/// brackets alone; fails only on syntax errors.
 pub fn read_sharding_per_value(
     text: &str,
     base: u32,
@@ -166,7 +166,7 @@ pub(super) fn read_sharding(
     let [replicated, unreduced] = named;
     let (replicated, unreduced) = (split(replicated), split(unreduced));
     let mut sharding = TensorSharding { mesh, dims, replicated, unreduced, reduction_op };
-    // Without the mesh nothing more can be verified.
+    // Without the mesh nothing else can be verified.
     let mut problems: Vec<Diagnostic> = mesh_error.into_iter().collect();
     if mesh.is_some() {
         let found = mesh_problems_of(&sharding, reader.mesh, &reader.unknown, shardy).into_iter();
@@ -207,8 +207,8 @@ fn read_alias(cursor: &mut Cursor<'_>, scope: &mut dyn MeshScope) -> Result<Read
     Ok(read)
 }
 
-/// Reads `@symbol` or `mesh<...>`. An unknown mesh does not stop parsing: it is `NONE`, with the error to
-/// report at the end.
+/// Reads `@symbol` or `mesh<...>`. An unknown mesh does not stop parsing: it becomes `NONE`, with
+/// the error to report at the end.
 fn read_mesh_or_symbol(
     cursor: &mut Cursor<'_>,
     scope: &mut dyn MeshScope,
@@ -281,8 +281,8 @@ pub fn write_sharding(out: &mut String, sharding: &TensorSharding, scope: &dyn M
     write_sharding_of(out, sharding, scope.mesh(sharding.mesh), scope.symbol(sharding.mesh));
 }
 
-/// Appends a sharding over `mesh`, which is written as `symbol` unless it is inlined, in the form of
-/// [`write_sharding`].
+/// Appends a sharding over `mesh` in the form of [`write_sharding`]; the mesh is written as
+/// `symbol`, or inline if that is `None`.
 pub fn write_sharding_of(
     out: &mut String,
     sharding: &TensorSharding,

@@ -1,20 +1,20 @@
 //! Invariants of tensor shardings.
 //!
-//! 1. Every axis is one of the mesh.
+//! 1. Every axis is an axis of the mesh.
 //! 2. A sub-axis `(m)k` of an axis of size n has m at least 1, k at least 2 and less than n, and
 //!    m·k divides n (so m·k does not overflow, which the reference does not check).
-//! 3. No axis, or part of one, appears twice in one sharding.
-//! 4. Neighbours in a list are not consecutive parts of one axis: those are written as one.
+//! 3. No axis, or part of one, occurs twice in one sharding.
+//! 4. Adjacent axes of a list are not consecutive parts of one axis; these are written as one.
 //! 5. Replicated and unreduced axes are in mesh order.
 //! 6. A priority is not negative, and a dim that is closed and empty has none.
 //! 7. A sharding over a maximal mesh has no dims and no axes.
-//! 8. There is one dim sharding for each dim of the tensor; what is not a tensor has none.
+//! 8. There is one dim sharding for each dim of the tensor; a value that is not a tensor has none.
 //!
-//! A mesh that is not known ([`super::StandaloneScope`]) has axes of size 0; then 5 and half of 2 cannot be
-//! checked.
+//! If the mesh is not known ([`super::StandaloneScope`]), its axes have size 0; then 5 and half of
+//! 2 are not checked.
 //!
-//! All are checked, also if some do not hold. Messages are those of the reference, which stops at the
-//! first; hints say how to fix the error.
+//! All invariants are checked, even if some do not hold. Messages are those of the reference, which
+//! stops at the first error; hints say how to fix the error.
 //!
 //! Source: the constraints of Shardy's `TensorShardingAttr` and its verifier.
 
@@ -28,8 +28,8 @@ use crate::sharding::TensorSharding;
 use crate::shardy::{Change, Version};
 use std::fmt::Write as _;
 
-/// All errors, as `shardy` words them, of `sharding` over `mesh`; with `shape` (`None` for a dynamic dim) also those for a tensor of
-/// that shape.
+/// All errors of `sharding` over `mesh`, in the words of version `shardy`. With `shape` (`None` for
+/// a dynamic dim), also the errors for a tensor of that shape.
 pub fn verify_sharding(
     sharding: &TensorSharding,
     mesh: &Mesh,
@@ -61,8 +61,8 @@ pub fn not_maximal(shardy: Version) -> String {
     )
 }
 
-/// All mistakes in `sharding` that do not depend on the tensor. Axes beyond those of the mesh
-/// are the `unknown` ones.
+/// All errors in `sharding` that do not depend on the tensor. Axis ids beyond those of the mesh
+/// refer to the `unknown` names.
 pub fn mesh_problems_of(
     sharding: &TensorSharding,
     mesh: &Mesh,
@@ -87,8 +87,9 @@ pub fn mesh_problems_of(
     check.problems
 }
 
-/// All errors of lists of axes, as those of one collective: malformed axes, sub-axes that overlap,
-/// consecutive sub-axes that are not merged. `sorted` is the name of a list that has to be in mesh order.
+/// All errors of lists of axes, such as those of one collective: malformed axes, sub-axes that
+/// overlap, consecutive sub-axes that are not merged. `sorted` is the name of a list that has to be
+/// in mesh order.
 pub fn verify_axes(lists: &[Vec<AxisRef>], mesh: &Mesh, sorted: Option<&str>) -> Vec<Diagnostic> {
     let mut check = Check::new(mesh, &[]);
     for axes in lists {
@@ -170,7 +171,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Invariant 2; the message and a hint if it does not hold.
+    /// Checks invariant 2; returns the message and a hint if it does not hold.
     fn sub_axis(&self, axis: AxisRef) -> Option<(String, String)> {
         let SubAxis { pre_size, size } = axis.sub?;
         let full = self.mesh.axis_size(axis.axis);
@@ -200,7 +201,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// A mistake in two axes, one right after the other in a list.
+    /// An error about two adjacent axes of a list.
     fn neighbours(part: usize, message: String, hint: Option<String>) -> Problem {
         let mut problem = Problem::new(Code::InvalidSharding, Part::Axis(part), message)
             .with_related(Part::Axis(part - 1), "it stands right before");
@@ -208,7 +209,7 @@ impl<'a> Check<'a> {
         problem
     }
 
-    /// Invariant 4 of neighbours.
+    /// Checks invariant 4 for adjacent axes.
     fn merge(&mut self, before: AxisRef, axis: AxisRef, part: usize) {
         let (Some(first), Some(second)) = (before.sub, axis.sub) else { return };
         let next = first.pre_size.checked_mul(first.size);
@@ -223,7 +224,7 @@ impl<'a> Check<'a> {
         self.problems.push(Self::neighbours(part, message, hint));
     }
 
-    /// Invariant 5 of neighbours in a list of axes called `name`.
+    /// Checks invariant 5 for adjacent axes of the list called `name`.
     fn order(&mut self, before: AxisRef, axis: AxisRef, part: usize, name: &str) {
         // Sizes are 0 if the mesh is not known.
         let has_order = self.mesh.axes.first().is_some_and(|axis| axis.size > 0);
@@ -238,10 +239,10 @@ impl<'a> Check<'a> {
         self.problems.push(Self::neighbours(part, message, hint));
     }
 
-    /// Invariant 3.
+    /// Checks invariant 3.
     fn overlaps(&mut self) {
         let mut seen = std::mem::take(&mut self.seen);
-        // By position in the axis, full axes first; equal ones in the order of the text.
+        // By axis and position in it, full axes first; equal ones in the order of the text.
         seen.sort_by_key(|seen| {
             (seen.axis.axis, seen.axis.sub.map(|sub| (sub.pre_size, sub.size)), seen.part)
         });
@@ -272,7 +273,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Parts of one axis that overlap and differ; `parts` are sorted.
+    /// Parts of one axis that overlap and are not equal; `parts` are sorted.
     fn overlapping_parts(&self, parts: &[Seen]) -> Vec<(usize, usize, String, String)> {
         let mut widest: Option<(&Seen, i64)> = None;
         let mut found = Vec::new();
@@ -294,7 +295,8 @@ impl<'a> Check<'a> {
         found
     }
 }
-/// Whether `a` is before `b` in mesh order, in which a full axis is equal to its sub-axes of pre-size 1.
+/// Whether `a` is before `b` in mesh order, where a full axis is equal to its sub-axes of pre-size
+/// 1.
 fn is_less(a: AxisRef, b: AxisRef) -> bool {
     if a.axis != b.axis {
         return a.axis < b.axis;

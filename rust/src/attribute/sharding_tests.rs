@@ -1,4 +1,4 @@
-//! Shardings from text, right and wrong.
+//! Tests of valid and invalid shardings in text.
 
 use super::sharding::{parse_sharding, read_sharding_per_value};
 use crate::attribute::{parse_mesh, print_sharding, print_sharding_per_value, MeshScope};
@@ -142,7 +142,7 @@ fn axes_may_not_overlap() {
         "overlapping sub-axes: \"x\":(1)4, \"x\":(2)4"
     );
     assert_eq!(overlap(r#"<@mesh, [{"x"}], unreduced={"x"}>"#), "duplicate axis ref: \"x\"");
-    // Three refs: each overlap is reported.
+    // There are three refs, and each overlap is reported.
     let found = problems(r#"<@mesh, [{"x"}, {"x":(1)2}, {"x":(2)2}]>"#);
     assert_eq!(found.len(), 2);
     let one = r#"<mesh<["a"=1]>, [{"a"}, {"a"}]>"#;

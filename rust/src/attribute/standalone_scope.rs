@@ -1,4 +1,4 @@
-//! The meshes and names for the text of one sharding that is parsed outside a program.
+//! Looks up the mesh of a sharding that is parsed outside a program.
 
 use super::cursor::Cursor;
 use super::MeshScope;
@@ -7,12 +7,12 @@ use crate::mesh::Mesh;
 use crate::shardy::Version;
 use std::sync::Arc;
 
-/// The id of the one mesh.
+/// The id of the only mesh.
 const MESH: MeshId = MeshId::new(0);
 
-/// Looks up the mesh of a sharding outside a program.
+/// A scope for one sharding outside a program.
 pub struct StandaloneScope<'a> {
-    /// The mesh of a symbol; `None` if there is none.
+    /// Returns the mesh with a symbol; `None` if there is none.
     resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>,
     /// The known symbols, for hints.
     symbols: &'a [String],
@@ -22,7 +22,8 @@ pub struct StandaloneScope<'a> {
 }
 
 impl<'a> StandaloneScope<'a> {
-    /// A scope in which `resolve` returns the mesh of a symbol, one of `symbols`, for text that follows `shardy`.
+    /// A scope in which `resolve` returns the mesh with a symbol, one of `symbols`, for text of
+    /// version `shardy`.
     pub fn new(
         resolve: &'a dyn Fn(&str) -> Option<Arc<Mesh>>,
         symbols: &'a [String],
@@ -34,8 +35,9 @@ impl<'a> StandaloneScope<'a> {
     pub fn into_mesh(self) -> (Arc<Mesh>, Option<String>) {
         (self.mesh, self.symbol)
     }
-    /// A mesh of unknown sizes with every axis that a sharding with this text may name: enough to parse and
-    /// print it, and to verify the properties that do not depend on sizes.
+    /// A mesh of unknown sizes with every axis that a sharding with this text may refer to. It is
+    /// enough to parse and print the sharding, and to verify the properties that do not depend on
+    /// sizes.
     pub fn mesh_of_names(text: &str) -> Mesh {
         let mut cursor = Cursor::new(text, 0);
         let mut names = Vec::new();

@@ -1,9 +1,9 @@
-//! The error that an attribute is newer than the version of Shardy that is followed.
+//! The error that an attribute is newer than the version of Shardy.
 
 use crate::error::{Code, Diagnostic};
 use crate::shardy::{Change, Version};
 
-/// The error that `shardy` does not know `what`, if it has not `change`.
+/// The error that `shardy` does not have `what`, if it lacks `change`.
 pub fn too_new(what: &str, change: Change, shardy: Version) -> Option<Diagnostic> {
     if shardy.has(change) {
         return None;

@@ -1,8 +1,8 @@
-//! `sdy-constant-or-scalar-merger`: merges equal constants, and equal broadcasts of one scalar, of
-//! one region when their attributes, shardings included, are the same.
+//! `sdy-constant-or-scalar-merger`: merges equal constants, and equal broadcasts of one scalar, in
+//! one region, if their attributes, including shardings, are equal.
 //!
 //! Import clones a constant for each of its uses, so that shardings do not propagate between them;
-//! clones with the same sharding are merged again. The first in program order is kept. Constants of
+//! clones with equal shardings are merged again. The first in program order is kept. Constants of
 //! different dialects may be merged.
 
 use crate::context::Context;
@@ -12,16 +12,17 @@ use crate::ir::{AlikeOps, Attr, ConstantValue, OpKind, OpTraits, Program};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The properties that two ops must have in common to be merged, besides shardings and the scalars of broadcasts.
+/// The properties that two ops must have in common to be merged, besides shardings and the scalars
+/// of broadcasts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Class {
     ty: TypeId,
     region: RegionId,
-    /// Of a broadcast: how it is broadcast.
+    /// For a broadcast, its signature.
     signature: SignatureId,
-    /// Of a constant: the number of its value.
+    /// For a constant, the number of its value.
     value: Option<u32>,
-    /// The number of the attributes, but for the value of a constant.
+    /// The number of the attributes, without the value of a constant.
     attrs: u32,
     rule: RuleId,
 }
@@ -32,7 +33,7 @@ type Key = (ValueId, ShardingId);
 /// Runs the pass on all functions.
 pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     let found = program.take_handed_on().unwrap_or_else(|| Arc::new(find(program)));
-    // Of each class the one that was met last: most ops are like it.
+    // For each class the op that was seen last, with its key: most ops of a class have equal keys.
     let mut last: Vec<Option<(Key, OpId)>> = vec![None; found.num_classes];
     let mut kept: FxHashMap<(u32, Key), OpId> = FxHashMap::default();
     for &(op, class) in &found.ops {
@@ -57,7 +58,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// The ops that may be merged, by class.
+/// The ops that may be merged, in classes.
 pub fn find(program: &Program) -> AlikeOps {
     let mut known = Known::of(program);
     let mut classes: FxHashMap<Class, u32> = FxHashMap::default();
@@ -90,14 +91,14 @@ pub fn find(program: &Program) -> AlikeOps {
     AlikeOps { ops, num_classes: classes.len() }
 }
 
-/// Numbers the values of constants, and the attributes of ops.
+/// Numbers the distinct values of constants, and the distinct attribute lists of ops.
 struct Known<'p> {
     program: &'p Program,
-    /// The name of the attribute that is the value of a constant.
+    /// The name of the attribute with the value of a constant.
     value_name: StrId,
     values_by_text: FxHashMap<&'p str, u32>,
     values: FxHashMap<ConstantValue<'p>, u32>,
-    /// By where the dictionary is, which clones share, and whether the op is a constant.
+    /// By the address of the dictionary, which clones share, and whether the op is a constant.
     attrs_by_place: FxHashMap<(*const [Attr], bool), u32>,
     /// Sorted by name.
     attrs: FxHashMap<Vec<(StrId, &'p str)>, u32>,
@@ -118,7 +119,7 @@ impl<'p> Known<'p> {
             .entry(text)
             .or_insert_with(|| *self.values.entry(ConstantValue::parse(text)).or_insert(next))
     }
-    /// The number of the attributes of `op`, but for the value of a constant; 0 if there are none.
+    /// The number of the attributes of `op`, without the value of a constant; 0 if there are none.
     fn attrs(&mut self, op: OpId, is_constant: bool) -> u32 {
         let all = self.program.op_attrs(op);
         let is_kept = |attr: &&Attr| !(is_constant && attr.name == self.value_name);

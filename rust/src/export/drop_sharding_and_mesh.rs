@@ -1,8 +1,8 @@
 //! `sdy-drop-sharding-and-mesh`: removes `sdy.sharding` attributes and meshes.
 //!
 //! Shardings that are properties of an op of the `sdy` dialect, such as a reshard's, are kept; an
-//! `sdy.sharding` attribute of such an op is removed. Since [`Change::UsedMeshesKept`] the meshes of those, and others that
-//! an attribute refers to, are kept too.
+//! `sdy.sharding` attribute of such an op is removed. Since [`Change::UsedMeshesKept`], meshes that
+//! these shardings or any attribute refer to are kept too.
 
 use crate::context::Context;
 use crate::error::Result;

@@ -1,9 +1,10 @@
-//! `sdy-export-named-computations`: turns every named computation into a private function at the end
-//! of the module and a call of it.
+//! `sdy-export-named-computations`: turns every named computation into a call of a new private
+//! function at the end of the module.
 //!
-//! The function gets the name of the computation, with a number if that is taken, and has the name in
-//! `sdy.original_func_name`. Inner computations come before outer ones. The shardings of data-flow edges
-//! become those of the function's arguments and the call's results.
+//! The function has the name of the computation, with a suffix if that is taken, and the name is
+//! also in its attribute `sdy.original_func_name`. Inner computations are exported before outer
+//! ones. The shardings of data-flow edges become those of the function's arguments and the call's
+//! results.
 
 use super::sink_data_flow_edges::sink_shardings;
 use crate::context::Context;
@@ -50,8 +51,8 @@ fn remove_edges(program: &mut Program, values: IdRange<ValueId>) {
     }
 }
 
-/// The first function made of the computations of each name without an execution thread; the others get its
-/// attributes.
+/// For each name, the first function made of a computation without an execution thread; further
+/// ones get its attributes.
 type FirstOfName = FxHashMap<StrId, OpId>;
 
 /// Moves the body of `op` to a new function at the end of the module.
@@ -95,15 +96,15 @@ fn computation_name(program: &Program, op: OpId) -> StrId {
     }
 }
 
-/// Makes a `func.return` of the `sdy.return` at the end of `body`.
+/// Replaces the `sdy.return` at the end of `body` by a `func.return`.
 fn replace_terminator(program: &mut Program, body: BlockId) {
     if let Some(last) = program.last_op(body).get() {
         program.recast_op(last, OpKind::FuncReturn);
     }
 }
 
-/// Turns `op`, whose body was moved away, into a call of `callee`. The shardings of its results replace an
-/// attribute that says others.
+/// Turns `op`, whose body was moved away, into a call of `callee`. If the attributes have other
+/// shardings for its results, these are replaced.
 fn make_call(program: &mut Program, op: OpId, callee: StrId) {
     let has_shardings = program.op_results(op).any(|result| program.sharding(result).is_some());
     let is_kept = |attr: &&Attr| match program.str(attr.name) {

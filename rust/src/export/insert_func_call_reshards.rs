@@ -1,6 +1,6 @@
-//! `sdy-insert-func-call-reshards`: where the shardings of a call's result and of the function's result
-//! differ, gives the call the function's sharding and inserts a reshard after it. In newer versions results that are
-//! unreduced over other axes stay as they are.
+//! `sdy-insert-func-call-reshards`: if the shardings of a call's result and of the function's
+//! result differ, gives the call the function's sharding and inserts a reshard after it. In newer
+//! versions, results that are unreduced over different axes are left as they are.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -43,7 +43,8 @@ fn replicated_like_call(program: &mut Program, call: OpId) -> Vec<ShardingId> {
     shardings.into_iter().filter_map(replicate).collect()
 }
 
-/// Gives the results of `call` the shardings `wanted`, and reshards them to their old ones for their users.
+/// Sets the shardings of the results of `call` to `wanted`, and reshards them to their old
+/// shardings for their users.
 fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     for (result, &inside) in program.op_results(call).zip(wanted) {
         let outside = program.sharding(result);
@@ -74,7 +75,7 @@ fn reshard_results(program: &mut Program, call: OpId, wanted: &[ShardingId]) {
     }
 }
 
-/// Whether two shardings are unreduced over axes of the same names.
+/// Whether two shardings have unreduced axes of the same names.
 fn are_unreduced_alike(program: &Program, first: ShardingId, second: ShardingId) -> bool {
     let axes = |id: ShardingId| {
         program.shardings().get(id).into_iter().flat_map(|sharding| {

@@ -1,7 +1,7 @@
-//! Export passes: from a program whose shardings have been propagated to one for the partitioner.
+//! Export passes: turn a propagated program into one for the partitioner.
 //!
-//! Each pass is in the file of its name. A pass on functions takes the `func.func` op to work on. In the
-//! order of the propagation pipeline:
+//! Each pass is in the file of its name. A pass on functions takes the `func.func` op as an
+//! argument. In the order of the propagation pipeline:
 //!
 //! | pass | what it does |
 //! | --- | --- |
@@ -10,17 +10,18 @@
 //! | [`unflatten_call_graph`] | merges the functions that were cloned for each call |
 //! | [`insert_func_call_reshards`] | reshards call results where caller and function disagree |
 //! | [`constant_or_scalar_merger`] | merges constants that import cloned, where their shardings are equal |
-//! | [`sink_data_flow_edges`] | moves the shardings of data-flow edges to the ops, removes the edges |
+//! | [`sink_data_flow_edges`] | moves the shardings of data-flow edges to their owners, and erases the edge ops |
 //! | [`remove_sharding_groups`] | drops sharding groups |
 //! | [`sharding_constraint_to_reshard`] | turns sharding constraints into reshards |
-//! | [`update_non_divisible_input_output_shardings`] | trims inputs' and outputs' shardings to axes that divide their dims evenly |
-//! | [`remove_sub_axes_in_input_output_shardings`] | trims open dims of inputs and outputs to whole axes |
+//! | [`update_non_divisible_input_output_shardings`] | trims the shardings of inputs and outputs to axes that divide their dims evenly |
+//! | [`remove_sub_axes_in_input_output_shardings`] | trims open dims of inputs and outputs to full axes |
 //! | [`close_shardings`] | closes every dim, drops replicated axes |
-//! | [`verify_unreduced_axes`] | fails if an op loses or changes unreduced axes |
+//! | [`verify_unreduced_axes`] | fails if an op drops or changes unreduced axes without a reduction |
 //!
-//! [`pad_for_divisibility`] is in no pipeline.
+//! [`pad_for_divisibility`] is not in this pipeline.
 //!
-//! The passes after these, which insert reshards and collectives, are in [`crate::partition`].
+//! The passes that insert reshards and collectives come after these; they are in
+//! [`crate::partition`].
 //!
 //! Source: Shardy's export passes.
 

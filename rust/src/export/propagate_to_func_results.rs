@@ -1,6 +1,6 @@
 //! `sdy-propagate-to-func-results`: copies the shardings of returned values to the results of every
-//! function but the main one, since [`Change::MainFuncResults`] also to those results of the main function that have
-//! none. Since then it copies no sharding of one device by its id.
+//! function except the main one. Since [`Change::MainFuncResults`], also to results of the main
+//! function that have no sharding; since then it does not copy maximal shardings.
 
 use crate::context::Context;
 use crate::error::Result;

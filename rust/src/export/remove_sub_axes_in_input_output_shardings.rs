@@ -1,5 +1,5 @@
-//! `sdy-remove-sub-axes-in-input-output-shardings`: trims the shardings of the main function's
-//! arguments and results to the axes before the first sub-axis, in open dims.
+//! `sdy-remove-sub-axes-in-input-output-shardings`: trims open dims of the main function's
+//! arguments and results to the axes before the first sub-axis.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// The sharding that `sharding` becomes.
+/// The trimmed form of `sharding`.
 fn trimmed(program: &mut Program, sharding: ShardingId) -> ShardingId {
     let old = program.shardings().get(sharding);
     match old.and_then(with_whole_axes) {
@@ -32,7 +32,8 @@ fn trimmed(program: &mut Program, sharding: ShardingId) -> ShardingId {
     }
 }
 
-/// `sharding` without the first sub-axis of each open dim and the axes after it; `None` if it has no sub-axes.
+/// `sharding` without the first sub-axis of each open dim and the axes after it; `None` if there is
+/// no sub-axis.
 pub fn with_whole_axes(sharding: &TensorSharding) -> Option<TensorSharding> {
     if sharding.dims.iter().all(|dim| dim.axes.iter().all(|axis| axis.sub.is_none())) {
         return None;

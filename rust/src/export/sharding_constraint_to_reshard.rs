@@ -1,8 +1,8 @@
 //! `sdy-sharding-constraint-to-reshard`: turns every sharding constraint into a reshard.
 //!
-//! A reshard has no side effect and may be erased when it has no uses; a constraint may not. The ops are
-//! renamed in place, but the order of uses becomes that of MLIR's conversion, which makes all reshards
-//! first, then moves the uses of each constraint, newest first, to its reshard.
+//! A reshard has no side effect and may be erased if it has no uses; a constraint may not. The ops
+//! are renamed in place, but the order of uses becomes that of MLIR's conversion, which first makes
+//! all reshards, then moves the uses of each constraint, newest first, to its reshard.
 
 use crate::context::Context;
 use crate::error::Result;

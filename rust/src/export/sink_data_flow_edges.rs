@@ -1,8 +1,8 @@
-//! `sdy-sink-data-flow-edges`: moves the sharding of each data-flow edge to its owner and removes
+//! `sdy-sink-data-flow-edges`: moves the sharding of each data-flow edge to its owner and erases
 //! the edge op.
 //!
-//! An op gets shardings for all its results (or arguments) or for none: where some edge has a
-//! sharding, those without one become fully open.
+//! An op has shardings for all its results (or arguments) or for none: if some edge has a sharding,
+//! owners without one become fully open.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{EdgeOwners, EdgeSpec, OpKind, Program, ValueDef};
 use crate::shardy::Change;
 
-/// The debug attributes of edges that move to their ops too.
+/// Which debug attributes of edges are moved to their ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DebugInfo {
     /// The origins of shardings: `sdy.sharding_origins`.
@@ -58,8 +58,8 @@ pub fn run(
     Ok(())
 }
 
-/// Collects `sdy.<name>` of the edges that `owners` own in an attribute of `op`. Since
-/// [`Change::DebugInfoOfAllEdges`] `nothing` stands for an edge without it.
+/// Collects the attributes `sdy.<name>` of the edges that `owners` own in an attribute of `op`.
+/// Since [`Change::DebugInfoOfAllEdges`], edges without the attribute are listed as `nothing`.
 fn sink_attr(
     program: &mut Program,
     op: OpId,
@@ -78,7 +78,7 @@ fn sink_attr(
     program.set_attr(op, &format!("sdy.{prefix}_{name}"), &list);
 }
 
-/// The owners of `op`'s edges, those of one kind together.
+/// The owners of `op`'s edges, grouped by kind.
 fn owner_groups(program: &Program, spec: &EdgeSpec, op: OpId) -> Vec<Vec<ValueId>> {
     let (mut args, mut results) = (Vec::new(), Vec::new());
     for group in spec.groups.iter() {
@@ -91,8 +91,8 @@ fn owner_groups(program: &Program, spec: &EdgeSpec, op: OpId) -> Vec<Vec<ValueId
     vec![args, results]
 }
 
-/// Gives `owners`, arguments or results of `op`, the shardings of their edges if some edge has one; those
-/// without become fully open.
+/// Gives `owners`, arguments or results of `op`, the shardings of their edges if some edge has one;
+/// owners without one become fully open.
 pub fn sink_shardings(
     program: &mut Program,
     op: OpId,

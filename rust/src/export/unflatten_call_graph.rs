@@ -1,9 +1,9 @@
-//! `sdy-unflatten-call-graph`: makes calls share functions again that were cloned for each call.
+//! `sdy-unflatten-call-graph`: makes calls share functions that were cloned for each call.
 //!
-//! Functions are shared if they are clones of one function (`sdy.original_func_name`) and have the same manual
-//! axes around them and the same shardings of arguments and results. With `dedup_functions_fully`
-//! shardings are not compared, and the function with most calls is kept. A later pass removes functions
-//! without calls.
+//! Functions are shared if they are clones of one function (`sdy.original_func_name`), are inside
+//! the same manual axes, and have equal shardings of arguments and results. With
+//! `dedup_functions_fully`, shardings are not compared, and the function with most calls is kept. A
+//! later pass removes functions without calls.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -61,8 +61,9 @@ fn calls(program: &mut Program, symbols: &SymbolTable) -> Vec<(OpId, FuncId)> {
     calls.into_iter().filter_map(callee).collect()
 }
 
-/// For each class by name, the function to keep: the first with most calls, in program order. The calls of
-/// functions with equal shardings are added.
+/// For each class of functions with equal names and manual axes, the function to keep: the one with
+/// most calls, the first in program order of several. Calls of functions with equal shardings are
+/// added up.
 fn most_called(
     program: &mut Program,
     calls: &[(OpId, FuncId)],
@@ -88,10 +89,10 @@ fn most_called(
     kept
 }
 
-/// Numbers the classes of functions; those of each function are computed once.
+/// Numbers the classes of functions; each function is classified once.
 #[derive(Default)]
 struct Classes {
-    /// By the properties that functions must have in common to be shared; see [`Classes::number`].
+    /// By the key of a class, see [`Classes::number`].
     numbers: FxHashMap<Box<[u32]>, usize>,
     key: Vec<u32>,
     exact: IdVec<FuncId, Option<usize>>,
@@ -117,8 +118,8 @@ impl Classes {
         let number = self.number(program, func, &[]);
         remember(&mut self.loose, func, number)
     }
-    /// The class of functions that have the name and the manual axes of `func`, and these lists of
-    /// shardings: each is preceded by its length in the key.
+    /// The class of functions with the name and the manual axes of `func`, and these lists of
+    /// shardings. In the key, each list is preceded by its length.
     fn number(&mut self, program: &mut Program, func: FuncId, lists: &[&[ShardingId]]) -> usize {
         let (name, axes) = origin(program, func);
         self.key.clear();

@@ -1,9 +1,10 @@
-//! `sdy-update-non-divisible-input-output-shardings`: trims the shardings of inputs and outputs to the
-//! largest prefix that shards each dim evenly.
+//! `sdy-update-non-divisible-input-output-shardings`: trims the sharding of each dim of inputs and
+//! outputs to the largest prefix that divides the dim evenly.
 //!
-//! Inputs and outputs are arguments and results of functions, results of calls and of transfers between meshes, and
-//! arguments and results of manual computations and of fragments of pipelines. A dim of size 4 over `x` of size 8 keeps `"x":(1)4`; one of size 6
-//! over `x` of size 4 keeps `"x":(1)2`; a dim that is trimmed loses its priority.
+//! Inputs and outputs are arguments and results of functions, manual computations and `mpmd`
+//! fragments, and results of calls and of transfers between meshes. A dim of size 4 over `x` of
+//! size 8 keeps `"x":(1)4`; one of size 6 over `x` of size 4 keeps `"x":(1)2`; a dim that is
+//! trimmed loses its priority.
 
 use crate::axis::{total_size, AxisRef};
 use crate::context::Context;
@@ -49,8 +50,9 @@ pub fn run(program: &mut Program, _context: &mut Context) -> Result<()> {
     Ok(())
 }
 
-/// Trims the sharding of `value`, not that of a data-flow edge behind it. In a manual computation the shape of an
-/// argument is local to the manual axes, so only the free axes have to divide it.
+/// Trims the sharding of `value` itself, not that of a data-flow edge on it. In a manual
+/// computation the shape of an argument is local with respect to the manual axes, so only the free
+/// axes have to divide it.
 fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let ty = program.type_of(value);
     let manual = program.manual_computation_of_arg(value);
@@ -58,7 +60,7 @@ fn trim_value(program: &mut Program, trimmed: &mut Trimmed, value: ValueId) {
     let old = manual.map_or(old, |op| program.inside_manual(op, old));
     let new = evenly_sharded(program, trimmed, old, ty);
     let is_summed = |id: ShardingId| program.shardings()[id].reduction_op == ReductionOp::Sum;
-    // Setting an argument's sharding makes its unreduced axes those of a sum.
+    // Setting an argument's sharding turns its reduction into a sum.
     let loses_reduction = manual.is_some() && old.get().is_some_and(|id| !is_summed(id));
     if new != old || loses_reduction {
         match manual {
@@ -106,7 +108,7 @@ pub fn even(sharding: &TensorSharding, shape: &[i64], mesh: &Mesh) -> TensorShar
     even
 }
 
-/// The largest prefix of `axes` that divides `size`; it may end inside an axis.
+/// The largest prefix of `axes` that divides `size`; it may end with a sub-axis.
 fn even_prefix(axes: &[AxisRef], mut size: i64, mesh: &Mesh) -> Vec<AxisRef> {
     let mut prefix = Vec::new();
     for &axis in axes {

@@ -1,8 +1,9 @@
-//! `sdy-verify-unreduced-axes`: fails if an op adds, takes away or reinterprets unreduced axes that it may not.
+//! `sdy-verify-unreduced-axes`: fails if an op adds, drops or changes unreduced axes without a
+//! reason.
 //!
-//! A reshard or a constraint may do all of that, so that a value which is used through one is not looked at behind it.
-//! Reductions and products may add axes of their own reduction, and other ops those of any, the same in all results.
-//! Calls and returns have to agree with what they call or return from.
+//! A reshard or a constraint may do any of these, so uses of its result are not checked. Reductions
+//! and dot products may add axes with their own reduction, and other ops may add axes with any
+//! reduction that is the same for all results. Calls and returns have to agree with the function.
 
 use crate::axis::SubAxis;
 use crate::context::Context;
@@ -13,7 +14,7 @@ use crate::sharding::{ReductionOp, TensorSharding};
 use crate::verify::Transition;
 use std::borrow::Cow;
 
-/// Runs the pass on functions; it finds the first mistake of each.
+/// Runs the pass on functions; it reports the first error of each.
 pub fn run(program: &mut Program, _context: &mut Context<'_>, functions: &[OpId]) -> Result<()> {
     let shardings = program.shardings();
     let reductions = [OpKind::AllReduce, OpKind::ReduceScatter];
@@ -35,7 +36,7 @@ pub fn run(program: &mut Program, _context: &mut Context<'_>, functions: &[OpId]
 /// The error if `op` adds, drops or moves unreduced axes that it may not.
 fn problem_of(program: &Program, op: OpId) -> Option<String> {
     match program.kind(op) {
-        // Verification looks at these.
+        // The verifier of the dialect checks these.
         OpKind::Reshard | OpKind::ShardingConstraint => return None,
         OpKind::AllReduce | OpKind::ReduceScatter => {
             let is_sharded = program.sharding_behind_barriers(program.operand(op, 0)).is_some();
@@ -80,13 +81,13 @@ fn problem_of(program: &Program, op: OpId) -> Option<String> {
     Transition { operands: &before, results: &after, added, removed: None }.problem(program)
 }
 
-/// Whether `value`, barriers aside, is the result of a reshard or a constraint.
+/// Whether `value`, ignoring barriers, is the result of a reshard or a constraint.
 fn is_resharded(program: &Program, value: ValueId) -> bool {
     let def = program.defining_op(program.behind_barriers(value));
     def.is_some_and(|def| matches!(program.kind(def), OpKind::Reshard | OpKind::ShardingConstraint))
 }
 
-/// The reduction that the body of `op` computes; `None` if it computes no sum, maximum or minimum.
+/// The reduction that the body of `op` computes; `None` if it is not a sum, maximum or minimum.
 fn reduction_of(program: &Program, op: OpId) -> Option<ReductionOp> {
     let terminator = program.region_terminator(op, 0)?;
     if program.kind(terminator) != OpKind::StablehloReturn {
@@ -105,7 +106,7 @@ fn reduction_of(program: &Program, op: OpId) -> Option<ReductionOp> {
     returned.all(|value| of_value(value) == Some(first)).then_some(first)
 }
 
-/// What is wrong with the unreduced axes of operands and results of `call`.
+/// The error in the unreduced axes of operands and results of `call`.
 fn call_problem(program: &Program, call: OpId) -> Option<String> {
     let Some(Payload::Call(callee)) = program.payload(call) else { return None };
     let is_callee = |&func: &FuncId| program.func_name(func) == *callee;
@@ -131,7 +132,7 @@ fn call_problem(program: &Program, call: OpId) -> Option<String> {
     None
 }
 
-/// What is wrong with the unreduced axes of values that `op` returns.
+/// The error in the unreduced axes of values that `op` returns.
 fn return_problem(program: &Program, op: OpId) -> Option<String> {
     let parent = program.parent_op(op)?;
     for (index, operand) in program.operands(op).enumerate() {
@@ -157,7 +158,7 @@ fn return_problem(program: &Program, op: OpId) -> Option<String> {
     None
 }
 
-/// The sharding of result `index` of `op` as its region sees it.
+/// The sharding of result `index` of `op`, as seen by its region.
 fn outer_sharding(program: &Program, op: OpId, index: usize) -> Option<Cow<'_, TensorSharding>> {
     let result = program.op_results(op).nth(index)?;
     let sharding = program.sharding_behind_barriers(result)?;
@@ -172,7 +173,8 @@ fn mismatch(names: &str, place: &str) -> String {
     format!("has unreduced axes mismatch for '{names}' at {place}")
 }
 
-/// The names of axes over which only one of two shardings is unreduced, or a part of them; `None` if there are none.
+/// The names of the axes over which only one of two shardings is unreduced, at least in part;
+/// `None` if there are none.
 fn difference(
     program: &Program,
     first: Option<&TensorSharding>,

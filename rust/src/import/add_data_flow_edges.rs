@@ -1,4 +1,5 @@
-//! `sdy-add-data-flow-edges`: an `sdy.data_flow_edge` on every value that owns a data-flow edge.
+//! `sdy-add-data-flow-edges`: inserts an `sdy.data_flow_edge` on every value that owns a data-flow
+//! edge.
 //!
 //! The edge op takes the sharding of the owner and represents all targets of the edge from here on.
 
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::{EdgeOwners, Program};
 
-/// Runs the pass: inner ops first; block arguments before results.
+/// Runs the pass: inner ops first, and block arguments before results.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     for op in program.ops_with_edges_in_post_order() {
         let Some(spec) = context.rules.edges(program, op) else { continue };

@@ -1,5 +1,5 @@
-//! `sdy-add-func-data-flow-edges`: an `sdy.func_data_flow_edge` on every argument of every function
-//! but the main one, and on every result of every call.
+//! `sdy-add-func-data-flow-edges`: inserts an `sdy.func_data_flow_edge` on every argument of every
+//! function except the main one, and on every result of every call.
 
 use super::edge_ops::{has_static_shape, insert_edge};
 use crate::context::Context;

@@ -5,11 +5,11 @@
 //! Since [`Change::ConstraintsOnOpenValues`] a fully open sharding counts as none.
 //!
 //! If the input is a target of a data-flow edge, all of its other uses become uses of the
-//! constraint instead, so that not all targets of the edge are restricted.
+//! constraint instead, so that the constraint does not restrict the other targets of the edge.
 //!
 //! At the head of a chain of constraints, uses of the input that come after the end of the chain
-//! become uses of that end, but for what functions return; since [`Change::ConstraintsInFunctions`] that is so for the main
-//! function alone.
+//! become uses of its end, except in function returns. Since [`Change::ConstraintsInFunctions`],
+//! only returns of the main function are excepted.
 
 use super::CallGraph;
 use crate::context::Context;
@@ -58,11 +58,11 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, debug: Settings) ->
 /// The constraints on one value.
 #[derive(Clone, Copy, Default)]
 struct Constraints {
-    /// The number of operands of constraints that are the value.
+    /// The number of times that a constraint has the value as its operand.
     count: usize,
-    /// The sharding of the first.
+    /// The sharding of the first constraint.
     sharding: ShardingId,
-    /// Whether another one has another sharding.
+    /// Whether another constraint has another sharding.
     differ: bool,
 }
 
@@ -72,7 +72,7 @@ struct Pass<'a, 'c> {
     /// Constraints on the values queried so far; updated when uses move.
     users: FxHashMap<ValueId, Constraints>,
     recorder: Option<Recorder>,
-    /// Whether ends of chains replace what other functions than the main one return.
+    /// Whether only returns of the main function are excepted from chains.
     only_main: bool,
     /// The op of the main function, if `only_main`.
     main: Option<OpId>,
@@ -108,7 +108,8 @@ impl Pass<'_, '_> {
         found
     }
 
-    /// Redirects uses of the input of a chain of constraints that starts at `head`.
+    /// Redirects later uses of the input of a chain of constraints that starts at `head` to its
+    /// end.
     fn apply_chain(&mut self, head: OpId) {
         let input = self.program.operand(head, 0);
         let Some(tail) = self.end_of_chain(head, input) else { return };
@@ -135,8 +136,8 @@ impl Pass<'_, '_> {
         !is_open || !self.program.shardy().has(Change::ConstraintsOnOpenValues)
     }
 
-    /// The last constraint of the chain that starts at `head`, if there are at least two and the
-    /// chain alone decides about `input`.
+    /// The last constraint of the chain that starts at `head`, if the chain has at least two and
+    /// there are no other constraints on `input`.
     fn end_of_chain(&mut self, head: OpId, input: ValueId) -> Option<OpId> {
         let defining_kind = self.program.defining_op(input).map(|op| self.program.kind(op));
         if defining_kind == Some(OpKind::ShardingConstraint)
@@ -187,7 +188,8 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// Sets the sharding of `input`. That of an argument of a manual computation is a constraint on the operand.
+    /// Sets the sharding of `input`. For an argument of a manual computation, that is a constraint
+    /// on the operand.
     fn set_sharding(&mut self, input: ValueId, id: ShardingId) {
         if let Some(op) = self.program.manual_computation_of_arg(input) {
             let operand = self.program.operand(op, self.program.value_index(input));
@@ -230,7 +232,7 @@ impl Pass<'_, '_> {
         self.users.remove(&result);
         let TensorSharding { mesh, unreduced, reduction_op, .. } = program.shardings()[id].clone();
         if !unreduced.is_empty() {
-            // These axes do not propagate, so the input needs them itself.
+            // These axes do not propagate, so the input has to have them itself.
             let ty = program.type_of(input);
             let found = program.sharding_of(input).get();
             let open = found.unwrap_or_else(|| program.replicated(mesh, ty, false));
@@ -242,7 +244,7 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Whether `sharding` says nothing about a tensor: all dims are open, without axes and priorities.
+/// Whether `sharding` constrains nothing: all dims are open, without axes and priorities.
 fn is_fully_open(sharding: &TensorSharding) -> bool {
     let mut dims = sharding.dims.iter();
     sharding.replicated.is_empty()
@@ -250,12 +252,13 @@ fn is_fully_open(sharding: &TensorSharding) -> bool {
         && dims.all(|dim| !dim.is_closed && dim.axes.is_empty() && dim.priority.is_none())
 }
 
-/// Whether `value` is a result of an op that has others too: it may have got its sharding when another one was set.
+/// Whether `value` is one of several results of an op, and may have got its sharding when another
+/// result did.
 fn is_one_of_many_results(program: &Program, value: ValueId) -> bool {
     program.defining_op(value).is_some_and(|op| program.num_results(op) > 1)
 }
 
-/// The sharding that manual computation `op` wants for its `index`-th operand.
+/// The in-sharding of manual computation `op` for its `index`-th operand.
 fn in_sharding(program: &Program, op: OpId, index: usize) -> ShardingId {
     let block = program.region_entry(program.region(op, 0));
     let arg = block.get().and_then(|block| program.block_args(block).nth(index));
@@ -285,7 +288,7 @@ fn is_edge_target(program: &Program, context: &Context<'_>, value: ValueId) -> b
     owner.is_some_and(|owner| program.data_flow_edge(owner).is_some())
 }
 
-/// Sets the sharding of `value` where [`Program::shardable_value`] keeps it.
+/// Sets the sharding of `value` on its [`Program::shardable_value`].
 fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     let Some(value) = program.shardable_value(value) else { return };
     match program.def(value) {
@@ -297,8 +300,8 @@ fn set_sharding(program: &mut Program, value: ValueId, id: ShardingId) {
     }
 }
 
-/// Sets the sharding of `value`, an argument of `block`. Those of a named computation have shardings
-/// all together or not at all.
+/// Sets the sharding of `value`, an argument of `block`. Either all arguments of a named
+/// computation have shardings, or none.
 fn set_arg_sharding(program: &mut Program, value: ValueId, block: BlockId, id: ShardingId) {
     program.set_sharding(value, id);
     let op = program.block_parent_op(block);
@@ -327,7 +330,7 @@ fn factors(program: &mut Program, op: OpId) -> Option<Projection> {
     Some(Projection::build(&program.rules()[rule], rows, mesh, false))
 }
 
-/// Attaches its sharding rule to the constraint `op`, as the reference does here.
+/// Attaches the sharding rule of the constraint `op` to it, as the reference does here.
 fn attach_rule(program: &mut Program, op: OpId) {
     if program.kind(op) != OpKind::ShardingConstraint || program.op_rules().get(op).is_some() {
         return;

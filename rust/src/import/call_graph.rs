@@ -1,15 +1,15 @@
 //! The call graph.
 //!
-//! Order matters: passes that walk functions do so callees first, in the post-order of a depth-first
-//! search that starts from the functions in program order and follows calls in program order. That is
-//! the order of MLIR's `CallGraph` and LLVM's post-order iterator.
+//! The order matters: passes that walk functions visit callees first, in the post-order of a
+//! depth-first search that starts from the functions in program order and follows calls in program
+//! order. This is the order of MLIR's `CallGraph` and LLVM's post-order iterator.
 
 use super::mistake;
 use crate::error::{Code, Result};
 use crate::index::{FuncId, Id, OpId};
 use crate::ir::{OpKind, Payload, Program, SymbolTable};
 
-/// The ops that call functions: that of `func`, and those of pipelines.
+/// The ops that call functions: `func.call`, and the calls of `mpmd`.
 const CALLS: [OpKind; 3] = [OpKind::Call, OpKind::MpmdCall, OpKind::FragmentCall];
 
 /// The calls of a module.
@@ -17,7 +17,7 @@ const CALLS: [OpKind; 3] = [OpKind::Call, OpKind::MpmdCall, OpKind::FragmentCall
 pub struct CallGraph {
     /// Functions with a body, callees before callers.
     pub post_order: Vec<FuncId>,
-    /// All calls, those of one function after the other.
+    /// All calls, grouped by function.
     calls: Vec<OpId>,
     /// For each function with a body, the range of its calls in `calls`.
     ranges: Vec<Option<(u32, u32)>>,
@@ -59,7 +59,7 @@ impl CallGraph {
         graph
     }
 
-    /// Drops calls other than `func.call`, which only matter for the order of functions.
+    /// Drops calls other than `func.call`, which affect only the order of functions.
     fn drop_calls_of_pipelines(&mut self, program: &Program) {
         let all = std::mem::take(&mut self.calls);
         for range in self.ranges.iter_mut().flatten() {

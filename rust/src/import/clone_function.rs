@@ -14,27 +14,28 @@ struct Frame {
     end: u32,
 }
 
-/// Clones functions together with all functions that they call. Callees are cloned before callers, so that
-/// rows are in the order of the module.
+/// Clones functions together with all functions that they call. Callees are cloned before callers,
+/// so that table rows are in the order of the module.
 #[derive(Default)]
 pub struct FunctionCloner {
-    /// The first clones of functions that are no clones themselves: further ones have their attributes.
+    /// For each original function its first clone: further clones get the attributes of that one.
     first_clones: FxHashMap<FuncId, OpId>,
-    /// Calls, those of one function after the other.
+    /// Calls, grouped by function.
     calls: Vec<OpId>,
     /// The range of the calls of each function in that list.
     ranges: IdVec<FuncId, Option<(u32, u32)>>,
-    /// The callers of the function whose callees are cloned, the outermost first.
+    /// The callers of the function whose callees are being cloned, outermost first.
     stack: Vec<Frame>,
     /// Names of clones that are not assigned to calls yet.
     names: Vec<StrId>,
-    /// The values of the function that is cloned.
+    /// The values of the function that is being cloned.
     map: ValueMap,
 }
 
 impl FunctionCloner {
-    /// Clones `func` and everything it calls, once for each call, and puts all of it at the end of the
-    /// module. Linear in the size of the clones, without recursion; the call graph must be acyclic.
+    /// Clones `func` and everything it calls, once for each call, and appends the clones to the
+    /// module. Takes linear time in the size of the clones, without recursion; the call graph must
+    /// be acyclic.
     pub fn clone_recursively(
         &mut self,
         program: &mut Program,
@@ -59,7 +60,7 @@ impl FunctionCloner {
             frame = caller;
         }
     }
-    /// The frame of `func`, all of whose callees are still to be cloned.
+    /// The frame of `func`, none of whose callees is cloned yet.
     fn frame(&mut self, program: &Program, func: FuncId) -> Frame {
         if self.ranges.len() <= func.index() {
             self.ranges.resize(program.num_func_ids(), None);
@@ -95,7 +96,7 @@ impl FunctionCloner {
         self.ranges[clone] = Some((start as u32, self.calls.len() as u32));
         symbols.insert(program, clone)
     }
-    /// Records in `clone` the name of the original of `func`, or of `func` if it is no clone.
+    /// Records in `clone` the name of the function that `func` was cloned from, or that of `func`.
     fn name_original(&mut self, program: &mut Program, func: FuncId, clone: FuncId) {
         let op = program.func_op(clone);
         if program.attr(op, ORIGINAL_NAME).is_some_and(|text| text.starts_with('"')) {

@@ -1,14 +1,14 @@
 //! `sdy-constant-or-scalar-splitter`: clones constant sub-computations and broadcast scalars for each of
 //! their uses, so that shardings do not propagate between uses that only share a constant.
 //!
-//! A *constant sub-computation* is a constant, an iota, or a broadcast, reshape, slice, elementwise op,
-//! call or named computation of nothing but such; a *scalar expansion* is a broadcast of a scalar.
-//! Scalars have nothing to shard and are never copied.
+//! A *constant sub-computation* is a constant, an iota, or a broadcast, reshape, slice, elementwise
+//! op, call or named computation whose operands are all constant sub-computations; a *scalar
+//! expansion* is a broadcast of a scalar. Scalars have nothing to shard and are never copied.
+//! Copies are inserted before the original, in the order of the uses, and the original is erased.
+//! As a shortcut, the last use keeps the original, with its name, instead of a copy: most constants
+//! have only one use.
 //!
-//! Copies come before the original, in the order of the uses, and the original is erased. So the last use
-//! takes the original, with its name, in place of a copy: most constants have only one use.
-//!
-//! Before that, `stablehlo.constant` becomes `sdy.constant`, which is never merged by folding.
+//! Before that, `stablehlo.constant` becomes `sdy.constant`, which folding never merges.
 
 use super::{callee, CallGraph, FunctionCloner};
 use crate::context::Context;
@@ -57,7 +57,8 @@ fn rename_constants(program: &mut Program) {
     }
 }
 
-/// The values in sharding groups, sorted, and the ops that put them there, in the order of uses.
+/// The values in sharding groups, sorted, with the `sdy.sharding_group` ops that use them, in the
+/// order of uses.
 fn group_users(program: &Program) -> Vec<(ValueId, OpId)> {
     let groups = program.ops_of(&[OpKind::ShardingGroup]);
     let mut values: Vec<ValueId> = groups.iter().map(|&op| program.operand(op, 0)).collect();
@@ -70,7 +71,7 @@ fn group_users(program: &Program) -> Vec<(ValueId, OpId)> {
     values.into_iter().flat_map(users).collect()
 }
 
-/// How this pass classifies an op.
+/// The classes of ops in this pass.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Plain,
@@ -82,9 +83,9 @@ enum Role {
 struct Entry {
     value: ValueId,
     op: OpId,
-    /// The operand that is next.
+    /// The index of the next operand.
     next: usize,
-    /// Whether the op stays as its own copy.
+    /// Whether the original is used instead of a copy.
     stays: bool,
 }
 
@@ -98,16 +99,16 @@ struct Splitter<'a> {
     group_users: Vec<(ValueId, OpId)>,
     /// Whether the call graph is acyclic, so that functions can be cloned with their callees.
     is_acyclic: bool,
-    /// Used while one value is copied.
+    /// A buffer for copying one value.
     map: ValueMap,
     stack: Vec<Entry>,
-    /// Names of functions and named computations that are not constant when their inputs are.
+    /// Names of functions and named computations that are not constant if their inputs are.
     varying_functions: FxHashSet<StrId>,
     varying_computations: FxHashSet<StrId>,
 }
 
 impl Splitter<'_> {
-    /// Splits in `func`, in its named computations first.
+    /// Splits constants in `func`, first in its named computations.
     fn split_function(&mut self, func: FuncId) -> Result<()> {
         let root = self.program.func_op(func);
         let named: Vec<OpId> = if self.program.has_any(&[OpKind::NamedComputation]) {
@@ -123,7 +124,7 @@ impl Splitter<'_> {
         self.split_region_of(root, name)
     }
 
-    /// Splits in the region of `root`, but not inside named computations in it.
+    /// Splits constants in the region of `root`, but not in named computations inside it.
     fn split_region_of(&mut self, root: OpId, function: StrId) -> Result<()> {
         let computation = self.computation_name(root);
         let mut constants = Vec::new();
@@ -131,7 +132,7 @@ impl Splitter<'_> {
         let mut is_varying = false;
         let mut next = self.program.next_in_pre_order(root, root);
         while let Some(op) = next {
-            // Copies are inserted before ops that the walk has passed.
+            // Copies are inserted before ops that the walk has visited.
             next = if self.program.kind(op) == OpKind::NamedComputation {
                 self.program.next_outside(op, root)
             } else {
@@ -191,7 +192,7 @@ impl Splitter<'_> {
         (is_constant, is_any_special)
     }
 
-    /// The role of `op`; `is_constant` if all its operands are constants.
+    /// The role of `op`; `is_constant` is whether all its operands are constants.
     #[inline]
     fn role(&mut self, op: OpId, is_constant: bool) -> Result<Role> {
         let kind = self.program.kind(op);
@@ -231,7 +232,7 @@ impl Splitter<'_> {
         self.roles.get(value.index()).copied().unwrap_or(Role::Plain)
     }
 
-    /// Whether the results of `op` are constant when its operands are.
+    /// Whether the results of `op` are constant if its operands are.
     fn preserves_constants(&mut self, op: OpId) -> Result<bool> {
         let program = &mut *self.program;
         Ok(match program.kind(op) {
@@ -261,8 +262,8 @@ impl Splitter<'_> {
         })
     }
 
-    /// Copies the ops that compute `root`, a constant or a scalar expansion, for a use of it; `None` if the
-    /// original is kept as the operand.
+    /// Copies the ops that compute `root`, a constant or a scalar expansion, for one use of it;
+    /// `None` if the use keeps the original.
     fn copy(&mut self, root: ValueId) -> Result<Option<ValueId>> {
         let Some(op) = self.copied_op(root) else { return Ok(None) };
         let is_copied = |value| self.copied_op(value).is_some();
@@ -292,7 +293,8 @@ impl Splitter<'_> {
         Ok(copy)
     }
 
-    /// Pushes the op of `value` if it has to be copied for a user, which may itself be an original.
+    /// Pushes the op of `value` if it has to be copied for a user; `user_stays` is whether the user
+    /// is an original.
     fn enter(&self, value: ValueId, user_stays: bool, map: &ValueMap, stack: &mut Vec<Entry>) {
         if let Some(op) = self.copied_op(value).filter(|_| map.get(value).is_none()) {
             let stays = user_stays && self.can_stay(value, op);
@@ -305,7 +307,8 @@ impl Splitter<'_> {
         self.program.defining_op(value).filter(|_| !is_scalar(self.program, value))
     }
 
-    /// Whether `op`, which defines `value`, has only one use and no users that are copied with it.
+    /// Whether `op`, which defines `value`, can be used instead of a copy: it has one use and one
+    /// result, and no region or callee.
     fn can_stay(&self, value: ValueId, op: OpId) -> bool {
         let program = &self.program;
         let is_plain = program.num_results(op) == 1
@@ -314,7 +317,8 @@ impl Splitter<'_> {
         is_plain && self.program.has_one_use(value)
     }
 
-    /// Gives `op` the operands and the place that its copy would have.
+    /// Gives `op`, which is used instead of a copy, the operands and the use order that the copy
+    /// would have.
     fn keep_op(&mut self, op: OpId, map: &ValueMap) {
         for slot in self.program.op_uses(op) {
             match map.get(self.program.used_value(slot)) {
@@ -324,7 +328,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Copies `op` right before itself, with the functions it calls, and the group memberships of `value`.
+    /// Copies `op` right before itself, with the functions it calls, and copies the group
+    /// memberships of `value`.
     fn copy_op(&mut self, value: ValueId, op: OpId, map: &mut ValueMap) -> Result<()> {
         let num_ops = self.program.num_op_ids();
         let copy = self.program.clone_op(op, map, false);

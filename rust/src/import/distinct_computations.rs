@@ -1,14 +1,16 @@
-//! Gives named computations of the input names that tell them apart.
+//! Gives different named computations of the input different names.
 //!
-//! The export takes computations of one name for clones of one function, and makes all calls call one of them. Those
-//! that passes make of calls are clones; those of the input need not be.
+//! Export assumes that named computations with equal names were made from calls of one function,
+//! and makes all of them calls of one function. That is true of computations that passes make of
+//! calls, but need not be true of those of the input.
 
 use crate::index::{FuncId, OpId, RegionId, StrId, ValueId};
 use crate::ir::{OpKind, Payload, Program, SymbolTable};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 
-/// Renames each named computation whose name a function has, or an earlier one with another body.
+/// Renames each named computation whose name is also that of a function, or of an earlier named
+/// computation with another body.
 pub(super) fn run(program: &mut Program) {
     let computations = program.ops_in_post_order(&[OpKind::NamedComputation]);
     if computations.is_empty() {
@@ -30,7 +32,7 @@ pub(super) fn run(program: &mut Program) {
         }
     }
     let mut is_kept: FxHashSet<StrId> = FxHashSet::default();
-    // The computations that differ, with the names that they got, by name and by a hash of the text of the body.
+    // Different computations with their new names, by old name and hash of the body's text.
     let mut known: FxHashMap<(StrId, u64), Vec<(OpId, StrId)>> = FxHashMap::default();
     for op in computations {
         let old = name(program, op);
@@ -89,8 +91,8 @@ fn is_same(program: &Program, one: OpId, other: OpId) -> bool {
     is_same_inside && others.next().is_none()
 }
 
-/// Whether two ops of bodies of equal text are the same but for their operands and types. Passes have cloned
-/// constants, whose text is that of the original.
+/// Whether two ops of bodies with equal text are equal except for their operands and types.
+/// Constants that passes have cloned have the text of the original.
 fn is_same_op(program: &Program, one: OpId, other: OpId) -> bool {
     let written = |op| program.text().get(program.printing().op(op).span);
     program.op_name_id(one) == program.op_name_id(other)
@@ -98,25 +100,26 @@ fn is_same_op(program: &Program, one: OpId, other: OpId) -> bool {
         && (program.num_regions(one) > 0 || is_written_alike(written(one), written(other)))
 }
 
-/// The text of the body of a named computation; none of one that a pass made.
+/// The text of the body of a named computation; empty if a pass made it.
 fn body_text(program: &Program, op: OpId) -> &str {
     program.text().get(program.printing().region_span(program.region(op, 0)))
 }
 
-/// A hash of what [`is_written_alike`] compares.
+/// A hash of the text that [`is_written_alike`] compares.
 fn hash(text: &str) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(&meaningful(text));
     hasher.finish()
 }
 
-/// Whether two texts are equal but for the names of values, shardings, locations and white space.
+/// Whether two texts are equal except for the names of values, shardings, locations and white
+/// space.
 fn is_written_alike(one: &str, other: &str) -> bool {
     meaningful(one) == meaningful(other)
 }
 
-/// The bytes of `text` but for names of values, attributes called `sdy.sharding`, locations and white space; strings are whole.
-/// A dictionary of nothing but a sharding is none.
+/// The bytes of `text` without names of values, `sdy.sharding` attributes, locations and white
+/// space; strings are included. A dictionary with only a sharding is left out.
 fn meaningful(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut kept: Vec<u8> = Vec::with_capacity(bytes.len());
@@ -218,12 +221,12 @@ fn end_of_group(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// For each value of one body the value of the other that is in its place.
+/// For each value of one body the corresponding value of the other.
 #[derive(Default)]
 struct Values(FxHashMap<ValueId, ValueId>);
 
 impl Values {
-    /// Pairs the values of two lists; whether there are as many of the same types.
+    /// Pairs the values of two lists; returns whether their numbers and types are equal.
     fn pair(
         &mut self,
         program: &Program,
@@ -236,7 +239,8 @@ impl Values {
                 program.type_of(one) == program.type_of(other)
             })
     }
-    /// Pairs the arguments of the regions of two ops; whether there are as many of the same types.
+    /// Pairs the arguments of the regions of two ops; returns whether their numbers and types are
+    /// equal.
     fn pair_regions(&mut self, program: &Program, one: OpId, other: OpId) -> bool {
         let block = |region: RegionId| program.region_entry(region).get();
         let (mut ones, mut others) = (program.op_regions(one), program.op_regions(other));
@@ -250,7 +254,7 @@ impl Values {
                 }
             })
     }
-    /// Whether two ops use values that are paired. Named computations use no others.
+    /// Whether the operands of two ops are paired.
     fn are_used_alike(&self, program: &Program, one: OpId, other: OpId) -> bool {
         program.num_operands(one) == program.num_operands(other)
             && program

@@ -3,7 +3,7 @@
 use crate::index::{OpId, ShardingId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Place, Program, Span, ValueDef};
 
-/// Whether `value` can have an edge: tokens and dynamic shapes cannot.
+/// Whether `value` can have an edge op: tokens and tensors of dynamic shape cannot.
 pub(super) fn has_static_shape(program: &Program, value: ValueId) -> bool {
     program.value_type(value).is_static_tensor()
 }
@@ -22,8 +22,8 @@ pub(super) fn insert_edge(
     edge
 }
 
-/// Inserts an `sdy.data_flow_edge` for each of `owners` that has a static shape, in reverse order: each is
-/// inserted right after its value, so that they are in the order of the owners.
+/// Inserts an `sdy.data_flow_edge` for each of `owners` that has a static shape. They are inserted
+/// in reverse order, each right after its value, so that they end up in the order of the owners.
 pub(super) fn add_data_flow_edges(
     program: &mut Program,
     owners: impl DoubleEndedIterator<Item = ValueId>,

@@ -1,10 +1,11 @@
 //! `sdy-explicit-gather-scatter-batching`: makes implicit batch dims of gathers and scatters explicit.
 //!
-//! If the indices of a gather are an iota along their first dim for the first dim of its operand, batch `i`
-//! of the result comes from batch `i` of the operand. With both dims declared as batch dims and the iota
-//! removed, a sharding of the batch propagates through the gather. Scatters are treated in the same way.
+//! If the indices of a gather are an iota along their first dim for the first dim of its operand,
+//! batch `i` of the result comes from batch `i` of the operand. If both dims are declared as batch
+//! dims and the iota is removed, a sharding of the batch propagates through the gather. Scatters
+//! are treated in the same way.
 //!
-//! The pass works by patterns in MLIR's greedy driver, so that it also cleans up: see
+//! The pass consists of patterns in MLIR's greedy driver, which also folds and erases dead ops: see
 //! [`canonicalize`](crate::partition::canonicalize).
 //!
 //! Source: Shardy's pass of this name.
@@ -43,9 +44,9 @@ impl Patterns for Batching {
 struct Batch {
     /// The operand number of the indices.
     indices: usize,
-    /// The dim of the indices that one index runs along.
+    /// The `index_vector_dim` of the indices.
     index_vector_dim: usize,
-    /// The component of an index that is the batch.
+    /// The component of the index vector that is the batch.
     place: usize,
     /// The new dimension numbers of the op.
     dims: String,
@@ -72,7 +73,7 @@ impl Batch {
             // The remaining indices cannot be sliced out.
             return None;
         }
-        // A dynamic size is less than any other to MLIR.
+        // In MLIR's encoding, a dynamic size is less than any static one.
         if indices_shape.get(index_vector_dim)?.is_none_or(|size| size <= 1)
             || operand_shape[0] != indices_shape[0]
         {
@@ -89,7 +90,7 @@ impl Batch {
         Some(Self { indices, index_vector_dim, place, dims: dims.text(names) })
     }
 
-    /// The indices without the component of the batch.
+    /// The indices without the component for the batch.
     fn other_indices(&self, driver: &mut Driver<'_>, op: OpId) -> ValueId {
         let indices = driver.program.operand(op, self.indices);
         let ty = driver.program.type_of(indices);
@@ -125,7 +126,7 @@ impl Batch {
         build_before(driver, op, whole)
     }
 
-    /// The components `start..end` of each index.
+    /// The components `start..end` of each index vector.
     fn slice(
         &self,
         driver: &mut Driver<'_>,
@@ -188,7 +189,8 @@ impl Batch {
     }
 }
 
-/// The flags that a rewritten op of this kind has: `false` unless the op that it replaces has them.
+/// The boolean attributes that a rewritten op of this kind has: `false` unless the original op has
+/// them.
 const fn flags_of(kind: OpKind) -> &'static [&'static str] {
     match kind {
         OpKind::Scatter => &["indices_are_sorted", "unique_indices"],
@@ -196,13 +198,13 @@ const fn flags_of(kind: OpKind) -> &'static [&'static str] {
     }
 }
 
-/// Makes an op for `root`, right before it.
+/// Makes an op right before `root`.
 fn build_before(driver: &mut Driver<'_>, root: OpId, new: NewOp<'_>) -> ValueId {
     let op = driver.build(new, driver.program.before(root), root);
     driver.program.result(op, 0)
 }
 
-/// The operands of the concatenation along `dim` that `value` is.
+/// The operands of the concatenation along `dim` that defines `value`.
 fn concatenate_along(program: &Program, value: ValueId, dim: usize) -> Option<Vec<ValueId>> {
     let op = program.defining_op(value)?;
     if program.kind(op) != OpKind::Concatenate
@@ -213,7 +215,7 @@ fn concatenate_along(program: &Program, value: ValueId, dim: usize) -> Option<Ve
     Some(program.operands(op).collect())
 }
 
-/// Whether component `place` of each index is an iota along `dim`.
+/// Whether component `place` of each index vector is an iota along `dim`.
 fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize) -> bool {
     let is_concatenate =
         program.defining_op(indices).is_some_and(|op| program.kind(op) == OpKind::Concatenate);
@@ -230,7 +232,8 @@ fn counts_batches(program: &Program, indices: ValueId, dim: usize, place: usize)
     program.kind(op) == OpKind::Iota && dimension() == Some(0)
 }
 
-/// The value that `value` is computed from by ops that change the shape, or add or multiply a constant.
+/// The value from which `value` is computed by ops that only change the shape, or add or multiply a
+/// constant.
 fn unwrap_shape(program: &Program, mut value: ValueId) -> ValueId {
     // In graph regions values may be defined in a cycle.
     for _ in 0..program.num_op_ids() {

@@ -1,8 +1,8 @@
-//! `sdy-flatten-call-graph`: every call but the first one of a function gets a clone of its own, so
-//! that shardings of different calls do not meet.
+//! `sdy-flatten-call-graph`: every call of a function except the first gets its own clone, so that
+//! shardings of different calls do not affect each other.
 //!
-//! The size of the result is computed before anything is cloned, and cloning takes linear time in it. It may
-//! be exponential in the depth of the call graph, so it is limited.
+//! The size of the result is computed before anything is cloned, and cloning takes linear time in
+//! it. The size may be exponential in the depth of the call graph, so it is limited.
 
 use super::{callee, mistake, CallGraph, FunctionCloner};
 use crate::context::Context;
@@ -41,7 +41,8 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the program would have more than `max_ops` ops with a clone for each call but the first.
+/// Fails if the program would have more than `max_ops` ops with a clone for each call except the
+/// first.
 pub(super) fn check_size(
     program: &Program,
     graph: &CallGraph,
@@ -49,7 +50,7 @@ pub(super) fn check_size(
     max_ops: usize,
 ) -> Result<()> {
     let (added, largest) = clones_size(program, graph, symbols)?;
-    // A bound that includes erased ops; if it is below the limit no exact count is needed.
+    // This bound includes erased ops; if it is below the limit, no exact count is needed.
     let bound = added.saturating_add(program.num_op_ids() as u64);
     if bound <= max_ops as u64 {
         return Ok(());
@@ -65,7 +66,7 @@ pub(super) fn check_size(
     Err(diagnostic.with_hint("raise the limit `max_ops`, or call this function fewer times").into())
 }
 
-/// The number of ops of all clones, and the call whose clone has most.
+/// The number of ops of all clones, and the call with the largest clone.
 fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> Result<(u64, OpId)> {
     let mut targets: Vec<FuncId> = Vec::new();
     let mut is_called = vec![false; program.num_func_ids()];
@@ -81,7 +82,7 @@ fn clones_size(program: &Program, graph: &CallGraph, symbols: &SymbolTable) -> R
         return Ok((0, OpId::NONE));
     }
     let mut targets = targets.into_iter();
-    // Functions without calls have no clones; declarations count as one op.
+    // Functions without calls are not cloned; declarations count as one op.
     let mut sizes: Vec<u64> = vec![1; program.num_func_ids()];
     let mut is_seen = vec![false; program.num_func_ids()];
     let mut total: u64 = 0;

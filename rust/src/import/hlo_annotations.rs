@@ -10,7 +10,7 @@ use crate::mlir::AttrValue;
 /// The attribute's name.
 pub const HLO_SHARDING: &str = "mhlo.sharding";
 
-/// The op, argument or result that has an annotation.
+/// The kind of place that has an annotation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
     /// An argument of a function.
@@ -19,11 +19,11 @@ pub enum Site {
     Result(FuncId, usize),
     /// The results of an op.
     Op(OpId),
-    /// A call of `@Sharding`, or a copy: a constraint on its operand.
+    /// A custom call `@Sharding`, or a copy: a constraint on its operand.
     Constraint(OpId),
-    /// A call of `@SPMDFullToShardShape`: a manual body starts.
+    /// A custom call `@SPMDFullToShardShape`: a manual body starts.
     ToShards(OpId),
-    /// A call of `@SPMDShardToFullShape`: a manual body ends.
+    /// A custom call `@SPMDShardToFullShape`: a manual body ends.
     ToFull(OpId),
 }
 
@@ -32,13 +32,14 @@ pub enum Site {
 pub struct Annotation {
     /// The op, argument or result that has the annotation.
     pub site: Site,
-    /// The sharding as GSPMD writes it.
+    /// The sharding in GSPMD's notation.
     pub text: String,
     /// Its span in the text of the program, quotes included.
     pub span: Span,
-    /// The number of dims of each value that it is for, of global shape; `None` if that is no ranked tensor.
+    /// The global ranks of the values that it applies to; `None` for a value that is not a ranked
+    /// tensor.
     pub ranks: Vec<Option<usize>>,
-    /// The `backend_config` of a call, which may list unspecified dims.
+    /// The `backend_config` of a custom call, which may list unspecified dims.
     pub config: String,
 }
 

@@ -1,6 +1,6 @@
 //! Manual bodies of GSPMD in a block.
 //!
-//! A body is the set of ops on shards: those that are connected by values between calls of
+//! A manual body is a set of ops on shards: those that are connected by values between custom calls
 //! `@SPMDFullToShardShape` and `@SPMDShardToFullShape`.
 
 use super::mistake;
@@ -9,27 +9,27 @@ use crate::index::{BlockId, OpId, ShardingId, StrId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use rustc_hash::FxHashMap;
 
-/// A call that starts or ends a manual body.
+/// A custom call that starts or ends a manual body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Boundary {
     /// Whether it starts a body.
     pub is_start: bool,
-    /// The sharding of the global value, where the body ends.
+    /// The sharding of the global value, if it ends a body.
     pub sharding: ShardingId,
-    /// The manual axes, where it starts.
+    /// The manual axes, if it starts a body.
     pub axes: Vec<StrId>,
 }
 
-/// The calls around manual bodies.
+/// The custom calls around manual bodies.
 pub type Boundaries = FxHashMap<OpId, Boundary>;
 
 /// One manual body in a block; its ops are in the block's order.
 pub(super) struct Body {
-    /// The calls that start it.
+    /// The custom calls that start it.
     pub starts: Vec<OpId>,
-    /// The ops between these.
+    /// The ops between them.
     pub ops: Vec<OpId>,
-    /// The calls that end it.
+    /// The custom calls that end it.
     pub ends: Vec<OpId>,
 }
 
@@ -101,7 +101,7 @@ impl Search<'_> {
         }
         Ok(())
     }
-    /// The ops of the block that use results of `op`.
+    /// Appends the ops of the block that use results of `op` to `todo`.
     fn users(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for result in self.program.op_results(op) {
             for slot in self.program.uses(result) {
@@ -118,7 +118,8 @@ impl Search<'_> {
         }
         Ok(())
     }
-    /// The ops of the block that define operands of `op` and of ops inside it, without constants.
+    /// Appends the ops of the block that define operands of `op` and of ops inside it to `todo`,
+    /// except constants.
     fn producers(&self, op: OpId, todo: &mut Vec<OpId>) -> Result<()> {
         for value in values_used(self.program, op) {
             let maker = match self.program.def(value) {
@@ -141,7 +142,7 @@ impl Search<'_> {
         }
         Ok(())
     }
-    /// The op of the block that is, or encloses, `op`.
+    /// The op of the block that is `op` or encloses it.
     fn in_block(&self, mut op: OpId) -> OpId {
         while self.program.parent_block(op) != self.block {
             let Some(parent) = self.program.parent_op(op) else { break };

@@ -1,7 +1,8 @@
-//! Replaces values that a loop carries without change by captures from outside, while shardings propagate.
+//! During propagation, replaces values that a loop carries unchanged by values that its regions
+//! capture.
 //!
-//! What is sharded is captured through a constraint without axes, so that the loop may read it sharded in another way.
-//! Behind propagation such values are operands again.
+//! Values that may be sharded are captured through a constraint without axes, so that the loop may
+//! use them with another sharding. After propagation, captured values become operands again.
 //!
 //! Source: the canonicalization of `while` in MLIR, XLA's `OpenWhileFreeVarsShardingPass` and `PrepareForExport`.
 
@@ -12,7 +13,7 @@ use crate::ir::{InsertPoint, OpKind, Place, Program, ValueDef};
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;
 
-/// Makes what the loops of `program` only read values that their regions capture.
+/// Replaces the loop-invariant operands of the loops of `program` by captures.
 pub fn capture(program: &mut Program, originals: &mut Originals) {
     let mut loops = Vec::new();
     for op in reached(program) {
@@ -34,9 +35,9 @@ pub fn capture(program: &mut Program, originals: &mut Originals) {
     }
 }
 
-/// Makes what the loops of `program` capture operands, but for constants.
+/// Makes the captured values of the loops of `program` operands, except constants.
 pub fn release(program: &mut Program, originals: &mut Originals) {
-    // Inner ones first.
+    // Inner loops first.
     for op in reached(program).into_iter().rev() {
         let mut captured = captured(program, op);
         captured.retain(|&value| !is_constant(program, value));
@@ -48,8 +49,8 @@ pub fn release(program: &mut Program, originals: &mut Originals) {
     }
 }
 
-/// Puts a constraint without axes between values that are sharded outside `op` and their uses inside. Which values are
-/// sharded does not depend on annotations: arguments count as sharded.
+/// Inserts an open constraint without axes between values outside `op` that may be sharded and
+/// their uses inside. This does not depend on annotations: arguments count as sharded.
 fn open(program: &mut Program, originals: &mut Originals, op: OpId) {
     let mut found = captured(program, op);
     found.retain(|&value| is_annotated(program, value));
@@ -72,7 +73,7 @@ fn open(program: &mut Program, originals: &mut Originals, op: OpId) {
     }
 }
 
-/// Whether `value` is what annotations are written on.
+/// Whether annotations are written on `value`.
 fn is_annotated(program: &Program, value: ValueId) -> bool {
     match program.def(value) {
         ValueDef::Result(op) => program.kind(op) == OpKind::ShardingConstraint,

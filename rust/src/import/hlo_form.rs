@@ -1,9 +1,11 @@
 //! Rewrites ops to the forms that they have when XLA hands a program to Shardy.
 //!
-//! XLA converts a program to HLO and back before it propagates. A broadcast that adds dims of size one comes back as a
-//! reshape; one that expands dims of size one as a broadcast that keeps these, a reshape that drops them, and a broadcast;
-//! and a constant operand of a commutative op as its last one. Sharding propagates through reshapes at an earlier step
-//! than through broadcasts, so that the outcome may be another one than for the ops of the text.
+//! XLA converts a program to HLO and back before propagation. Then a broadcast that only adds dims
+//! of size one has become a reshape; one that expands dims of size one has become a broadcast that
+//! keeps them, a reshape that drops them, and another broadcast; and a constant operand of a
+//! commutative op has become the last operand. Shardings propagate through reshapes in an earlier
+//! op-priority step than through broadcasts, so the result may differ from that for the ops in the
+//! text.
 //!
 //! Source: `XlaBuilder::BroadcastInDim` and `AddBroadcastSequence`; the canonicalization of MLIR.
 
@@ -14,7 +16,7 @@ use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;
 use crate::spmd::emit::Emitter;
 
-/// Ops whose operands commute.
+/// Commutative ops.
 const COMMUTATIVE: [&str; 7] = [
     "stablehlo.add",
     "stablehlo.and",
@@ -25,7 +27,7 @@ const COMMUTATIVE: [&str; 7] = [
     "stablehlo.xor",
 ];
 
-/// Rewrites the ops of the program; what is made has its originals in `originals`.
+/// Rewrites the ops of the program, and records the originals of new ops in `originals`.
 pub fn run(program: &mut Program, originals: &mut Originals) {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     for op in ops {
@@ -40,7 +42,7 @@ pub fn run(program: &mut Program, originals: &mut Originals) {
     }
 }
 
-/// Whether all elements of `value` are one constant.
+/// Whether all elements of `value` are equal constants.
 pub(super) fn is_splat(program: &Program, value: ValueId) -> bool {
     let is_constant = |op: OpId| program.has_traits(op, OpTraits::CONSTANT_LIKE);
     let Some(op) = program.defining_op(value) else { return false };

@@ -1,9 +1,9 @@
-//! Reorders what loops carry: values that change first, then values that the body only reads.
+//! Reorders the operands of loops: first values that change, then loop-invariant ones.
 //!
-//! On the way to HLO, values that a `while` hands on unchanged become values that its regions capture; constants among them
-//! move into the regions, and the others become operands again, behind those that are carried, in the order of their uses.
-//! Shardings propagate along operands from the first to the last, so that the outcome may be another one than in the
-//! order of the text.
+//! On the way to HLO, values that a `while` passes on unchanged become values that its regions
+//! capture. Constants among them are cloned into the regions; the others become operands again,
+//! after the carried ones, in the order of their uses. Shardings propagate along operands from the
+//! first to the last, so the result may differ from that for the order in the text.
 //!
 //! Source: the canonicalization of `while` in MLIR, and `PrepareForExport` and `SinkConstantsToControlFlow` of
 //! XLA. Both precede the inlining of calls.
@@ -15,40 +15,41 @@ use crate::inlining::call_inliner::Originals;
 use crate::ir::{NewOp, OpKind, Place, Program, ValueDef, ValueMap};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What an operand of a loop becomes.
+/// What happens to an operand of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It changes from trip to trip.
+    /// It changes from iteration to iteration.
     Carried,
-    /// It stays, and is the operand with this number.
+    /// It is loop-invariant, and an operand with this index.
     CacheSlot(usize),
-    /// It stays, and is a constant.
+    /// It is loop-invariant, and a constant.
     Constant,
-    /// It stays, and nothing reads it.
+    /// It is loop-invariant, and not read.
     Unread,
-    /// It stays, and is read where it is.
+    /// It is loop-invariant, and captured by the regions.
     Captured,
 }
 
-/// The operands of one loop: their roles, and the numbers of those that it has at last, in order.
+/// The rewritten form of a loop: the role of each operand, and the indices of the operands that it
+/// keeps, in their new order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Form {
     pub roles: Vec<Role>,
     pub order: Vec<usize>,
 }
 
-/// The forms of the loops of a program that are to be rewritten.
+/// The new forms of the loops of a program.
 pub struct Loops {
     forms: FxHashMap<OpId, Form>,
 }
 
 impl Loops {
-    /// The loops of `program`, whose calls are not inlined yet.
+    /// Computes the forms of the loops of `program`, whose calls are not inlined yet.
     pub fn of(program: &Program) -> Self {
         let mut this = Self { forms: FxHashMap::default() };
         let mut loops = program.ops_of(&[OpKind::While]);
         loops.retain(|&op| bodies(program, op).is_some());
-        // Inner ones first.
+        // Inner loops first.
         loops.reverse();
         for &op in &loops {
             let roles = this.roles(program, op);
@@ -59,7 +60,8 @@ impl Loops {
         }
         this
     }
-    /// Rewrites the loops of `program`, that of [`Loops::of`] with calls inlined.
+    /// Rewrites the loops of `program`, which is the program given to [`Loops::of`] with calls
+    /// inlined.
     pub fn run(&self, program: &mut Program, originals: &mut Originals) {
         for op in reached(program) {
             if let Some(form) = self.forms.get(&originals.op(op)) {
@@ -69,7 +71,7 @@ impl Loops {
             }
         }
     }
-    /// Which operands of `op` are carried; the others count as kept.
+    /// Which operands of `op` are carried; the others are loop-invariant.
     fn roles(&self, program: &Program, op: OpId) -> Vec<Role> {
         let Some([_, body]) = bodies(program, op) else { return Vec::new() };
         let returned = program.operands(program.last_op(body));
@@ -85,7 +87,8 @@ impl Loops {
             })
             .collect()
     }
-    /// The value that `value` is, if that is what a loop hands on unchanged.
+    /// The operand that `value` equals, if `value` is a loop-invariant result of a loop; else
+    /// `value`.
     fn before_loops(&self, program: &Program, mut value: ValueId) -> ValueId {
         while let ValueDef::Result(op) = program.def(value) {
             let index = value.index() - program.result(op, 0).index();
@@ -98,7 +101,7 @@ impl Loops {
         }
         value
     }
-    /// The value outside all loops that hand it on unchanged.
+    /// The value outside all loops that pass it on unchanged.
     fn outside(&self, program: &Program, value: ValueId) -> ValueId {
         let mut value = self.before_loops(program, value);
         while let ValueDef::Arg(block) = program.def(value) {
@@ -113,7 +116,7 @@ impl Loops {
         }
         value
     }
-    /// Finds the form of `op`, those of loops inside it being known.
+    /// Computes the form of `op`; the forms of loops inside it are known.
     fn arrange(&mut self, program: &Program, op: OpId) {
         let Some(blocks) = bodies(program, op) else { return };
         let mut form = self.forms[&op].clone();
@@ -142,7 +145,7 @@ impl Loops {
                 }
             }
         }
-        // Equal values are one operand, the first that is read.
+        // Equal values become one operand, the first that is read.
         let mut known: FxHashMap<ValueId, usize> = FxHashMap::default();
         let mut seen: FxHashSet<usize> = FxHashSet::default();
         let reads = form.order.split_off(carried.len());
@@ -168,7 +171,8 @@ impl Loops {
     }
 }
 
-/// The loops that the entry function reaches; those of functions whose calls were inlined stay, as originals.
+/// The loops that the entry function reaches; those in functions whose calls were inlined are kept
+/// as originals.
 pub(super) fn reached(program: &Program) -> Vec<OpId> {
     let mut loops = program.ops_of(&[OpKind::While]);
     let Some(entry) = program.entry_function().filter(|_| !loops.is_empty()) else {
@@ -180,7 +184,8 @@ pub(super) fn reached(program: &Program) -> Vec<OpId> {
     loops
 }
 
-/// The blocks of the condition and the body of `op`, where each has as many arguments as `op` has operands and results.
+/// The blocks of the condition and the body of `op`, if each has as many arguments as `op` has
+/// operands and results.
 pub(super) fn bodies(program: &Program, op: OpId) -> Option<[BlockId; 2]> {
     let count = program.num_operands(op);
     let block = |index| program.region_entry(program.region(op, index)).get();
@@ -193,13 +198,14 @@ pub(super) fn bodies(program: &Program, op: OpId) -> Option<[BlockId; 2]> {
     is_whole.then_some(blocks)
 }
 
-/// Whether `value` is a constant, whatever its elements.
+/// Whether `value` is defined by a constant.
 pub(super) fn is_constant(program: &Program, value: ValueId) -> bool {
     let is_constant = |op: OpId| program.kind(op) == OpKind::Constant;
     is_splat(program, value) || program.defining_op(value).is_some_and(is_constant)
 }
 
-/// Replaces `op` by a loop with the operands of `form`, and `captured` behind them, which are outside and hence stay.
+/// Replaces `op` by a loop with the operands of `form`, followed by `captured`, values from outside
+/// that do not change.
 pub(super) fn rewrite(
     program: &mut Program,
     originals: &mut Originals,
@@ -292,7 +298,7 @@ pub(super) fn rewrite(
     new
 }
 
-/// A clone of `value`, which is a constant, at the start of `block`.
+/// A clone of `value`, a constant, at the start of `block`.
 fn cloned_constant(
     program: &mut Program,
     originals: &mut Originals,

@@ -1,4 +1,4 @@
-//! Converts manual bodies of GSPMD, the ops between calls of `@SPMDFullToShardShape` and
+//! Converts GSPMD's manual bodies, the ops between custom calls `@SPMDFullToShardShape` and
 //! `@SPMDShardToFullShape`, to `sdy.manual_computation`s.
 //!
 //! ```text
@@ -7,8 +7,8 @@
 //! %4 = @Sharding(%3); %5 = @SPMDShardToFullShape(%4)           sdy.return %3 }
 //! ```
 //!
-//! [`hlo_bodies`](super::hlo_bodies) finds them. JAX writes a body as one call; the body is then that of
-//! the callee.
+//! [`hlo_bodies`](super::hlo_bodies) finds them. JAX emits a body as one call; then the body of the
+//! callee is used.
 
 use super::hlo_bodies::{bodies, is_constant, Body, Boundaries};
 use super::import_func_calls::return_by_sdy;
@@ -27,7 +27,7 @@ pub fn make_manual_computations(program: &mut Program, boundaries: &Boundaries) 
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     let mut inlined = FxHashSet::default();
-    // Callees first, and inner blocks before outer ones, so that no body has to be moved twice.
+    // Callees first, and inner blocks before outer ones, so that no body is moved twice.
     for &func in &graph.post_order {
         let ops: Vec<OpId> = program.pre_order(program.func_op(func)).collect();
         for &op in ops.iter().rev() {
@@ -124,7 +124,7 @@ impl Body {
         }
         repeat_constants(program, computation, block);
     }
-    /// Erases its remaining ops in the block, and constraints around it without other uses.
+    /// Erases its remaining ops in the block, and constraints around it that have no other uses.
     fn erase(&self, program: &mut Program) {
         let Some(&end) = self.ends.first() else { return };
         let block = program.parent_block(end);
@@ -202,7 +202,7 @@ fn take_function(
     }
 }
 
-/// The shard that `end` makes global, seen through the `@Sharding` in between.
+/// The shard that `end` converts to the global value, before the `@Sharding` in between.
 fn output(program: &Program, end: OpId) -> ValueId {
     let value = program.operand(end, 0);
     match program.defining_op(value) {
@@ -211,7 +211,7 @@ fn output(program: &Program, end: OpId) -> ValueId {
     }
 }
 
-/// The manual axes of a body without inputs: those of its result's mesh.
+/// The manual axes of a body without inputs: all axes of its result's mesh.
 fn all_axes(program: &mut Program, boundaries: &Boundaries, end: OpId) -> Vec<StrId> {
     let mesh = program.mesh_of(boundaries[&end].sharding);
     let names: Vec<_> = match mesh.get() {
@@ -221,7 +221,7 @@ fn all_axes(program: &mut Program, boundaries: &Boundaries, end: OpId) -> Vec<St
     names.into_iter().map(|name| program.intern(&name)).collect()
 }
 
-/// Clones constants outside of `block`, the body of `computation`, that it uses, into it.
+/// Clones constants that `block`, the body of `computation`, uses from outside into it.
 fn repeat_constants(program: &mut Program, computation: OpId, block: BlockId) {
     let outer = program.parent_block(computation);
     let mut copies: FxHashMap<OpId, OpId> = FxHashMap::default();
@@ -244,7 +244,7 @@ fn repeat_constants(program: &mut Program, computation: OpId, block: BlockId) {
     }
 }
 
-/// Erases functions that were called from manual bodies only.
+/// Erases functions that were only called from manual bodies.
 fn drop_functions(program: &mut Program, functions: &FxHashSet<FuncId>) {
     let calls = program.ops_in_pre_order(&[OpKind::Call]);
     let called: FxHashSet<StrId> = calls
@@ -262,7 +262,8 @@ fn drop_functions(program: &mut Program, functions: &FxHashSet<FuncId>) {
     }
 }
 
-/// Removes the axes that are manual around a manual computation already: GSPMD lists these too, `sdy` does not.
+/// Removes manual axes that are already manual in an outer manual computation: GSPMD lists these
+/// too, `sdy` does not.
 fn drop_outer_axes(program: &mut Program) {
     for op in program.ops_in_pre_order(&[OpKind::ManualComputation]) {
         let around = std::iter::successors(program.parent_op(op), |&op| program.parent_op(op));

@@ -1,9 +1,9 @@
 //! Puts ops in the order in which XLA hands them to Shardy.
 //!
-//! XLA converts a program to HLO, which has no order, and back before it propagates: ops then stand in post-order, the
-//! operands of an op before it from the first to the last, and values without users before what is returned. Where
-//! shardings conflict, the order of ops and of uses decides, so that the outcome may be another one than in the order of
-//! the text.
+//! XLA converts a program to HLO, whose ops are not ordered, and back before propagation. Then ops
+//! are in post-order: operands before users, from the first operand to the last, and values without
+//! users before the returned ones. If shardings conflict, the order of ops and uses decides, so the
+//! result may differ from that for the order in the text.
 //!
 //! Source: XLA's `HloComputation::MakeInstructionPostOrder`.
 
@@ -31,7 +31,8 @@ pub fn run(program: &mut Program) {
     }
 }
 
-/// The ops of `block` in post-order. `is_seen` says of each op of the program whether it was visited.
+/// The ops of `block` in post-order. `is_seen` has a flag for each op of the program that was
+/// visited.
 fn post_order(program: &Program, block: BlockId, is_seen: &mut [bool]) -> Vec<OpId> {
     let mut order = Vec::new();
     let is_unused = |&op: &OpId| program.op_results(op).all(|value| !program.has_uses(value));
@@ -55,7 +56,7 @@ fn post_order(program: &Program, block: BlockId, is_seen: &mut [bool]) -> Vec<Op
     order
 }
 
-/// The ops of `block` whose results `op` and ops inside it use, the last one first.
+/// The ops of `block` whose results are used by `op` or ops inside it, the last one first.
 fn needed(program: &Program, block: BlockId, op: OpId) -> Vec<OpId> {
     let mut needed: Vec<OpId> = Vec::new();
     for inner in program.pre_order(op) {

@@ -1,8 +1,8 @@
 //! Replaces annotations in GSPMD's notation by `sdy` shardings over one mesh.
 //!
-//! `python/shardcore/gspmd` converts the notation. Shardings of arguments, results and ops are converted;
-//! a call of `@Sharding` becomes a `sdy.sharding_constraint`, one that joins a shard group a
-//! `sdy.sharding_group`; manual bodies become `sdy.manual_computation`s
+//! `python/shardcore/gspmd` converts the notation. Shardings of arguments, results and ops are
+//! converted; a custom call `@Sharding` becomes an `sdy.sharding_constraint`, or an
+//! `sdy.sharding_group` if it is in a shard group; manual bodies become `sdy.manual_computation`s
 //! ([`hlo_manual`](super::hlo_manual)).
 //!
 //! Source: JAX's lowerings with and without Shardy.
@@ -19,27 +19,28 @@ use crate::mesh::Mesh;
 /// The `sdy` shardings of an annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
-    /// For each value a sharding as `sdy` writes it, or none.
+    /// For each value a sharding in the syntax of `sdy`, if any.
     pub shardings: Vec<Option<String>>,
-    /// For each value the shard group that it is in.
+    /// For each value its shard group, if any.
     pub groups: Vec<Option<i64>>,
-    /// For the start of a manual body its manual axes.
+    /// The manual axes, if the annotation starts a manual body.
     pub manual_axes: Vec<String>,
 }
 
-/// The symbol of the only mesh there is, which groups of replicas are over.
+/// The symbol of the mesh, if the program has only one; replica groups refer to it.
 pub fn only_mesh(program: &Program) -> Option<StrId> {
     let symbols: Vec<StrId> = program.meshes().iter().filter_map(|mesh| mesh.symbol).collect();
     <[StrId; 1]>::try_from(symbols).ok().map(|[only]| only)
 }
 
-/// A new symbol for a mesh: `mesh`, or another name if that is taken.
+/// A new symbol for a mesh: `mesh`, with a suffix if that is taken.
 pub fn mesh_symbol(program: &mut Program) -> StrId {
     let wanted = program.intern("mesh");
     SymbolTable::new(program).reserve(program, wanted, FuncId::NONE)
 }
 
-/// Replaces `annotations` by `meanings`, whose shardings are over `mesh`, called `symbol`, which is new if it is not there.
+/// Replaces `annotations` by `meanings`, whose shardings are over `mesh`. The mesh is called
+/// `symbol` and is added if the program lacks it.
 pub fn apply(
     program: &mut Program,
     annotations: &[Annotation],
@@ -125,11 +126,11 @@ fn set_results(
     }
 }
 
-/// Replaces a call of `@Sharding`.
+/// Replaces a custom call `@Sharding`.
 fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Option<i64>) {
     let (input, result) = (program.operand(call, 0), program.result(call, 0));
     if sharding.is_none() {
-        // It constrains nothing, or only makes its operand a member of a group.
+        // It constrains nothing, or only adds its operand to a group.
         program.replace_all_uses(result, input);
         if let Some(group) = group {
             join_group(program, input, group, program.before(call));
@@ -144,7 +145,7 @@ fn constrain(program: &mut Program, call: OpId, sharding: ShardingId, group: Opt
     join(program, result, group);
 }
 
-/// Makes `value` a member of `group`.
+/// Adds `value` to `group`.
 fn join(program: &mut Program, value: ValueId, group: Option<i64>) {
     let Some(group) = group else { return };
     let at = InsertPoint::at(program.place_after_value(value));

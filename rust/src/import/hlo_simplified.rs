@@ -1,10 +1,11 @@
-//! Simplifies ops that move data, as XLA does before it hands a program to Shardy.
+//! Simplifies data-movement ops, as XLA does before it hands a program to Shardy.
 //!
-//! MLIR canonicalizes each function on the way to HLO: a slice reads those operands of a concatenation that it needs,
-//! reshapes, transposes, broadcasts and concatenations of others of their kind become one, and a transpose that moves
-//! dims of size one alone becomes a reshape. Halves that are put together and split again are never sharded, nor sent.
+//! MLIR canonicalizes each function on the way to HLO: a slice of a concatenation becomes a slice
+//! of the operands that it needs; chains of reshapes, transposes, broadcasts or concatenations
+//! become one op; and a transpose that only moves dims of size one becomes a reshape. So halves
+//! that are concatenated and split again are neither sharded nor communicated.
 //!
-//! Calls are not inlined yet at that point: ops of different functions are left as they are.
+//! Calls are not inlined yet at that point, so ops of different functions are not combined.
 //!
 //! Source: the canonicalization patterns of `xla/mlir_hlo/mhlo/IR/hlo_ops.cc`.
 
@@ -15,7 +16,7 @@ use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;
 use crate::spmd::emit::Emitter;
 
-/// Simplifies the ops of the program; what is made has its originals in `originals`.
+/// Simplifies the ops of the program, and records the originals of new ops in `originals`.
 pub fn run(program: &mut Program, originals: &mut Originals) {
     let ops: Vec<OpId> = program.pre_order(program.module_op()).collect();
     for op in ops {
@@ -39,7 +40,7 @@ pub fn run(program: &mut Program, originals: &mut Originals) {
     }
 }
 
-/// Erases the op that makes `value`, which moves data, if nothing uses it any more.
+/// Erases the data-movement op that defines `value`, and its operands, if they are unused.
 fn erase_if_unused(program: &mut Program, value: ValueId) {
     let Some(op) = program.defining_op(value).filter(|_| !program.has_uses(value)) else { return };
     let moves = [
@@ -58,8 +59,8 @@ fn erase_if_unused(program: &mut Program, value: ValueId) {
     }
 }
 
-/// The op that makes the operand of `op` with this number, if it `is_wanted`, is of the same function and has no sharding of
-/// its own, and neither has `op`.
+/// The op that defines operand number `index` of `op`, if it `is_wanted` and in the same function,
+/// and neither has a sharding of its own.
 fn before(
     program: &Program,
     originals: &Originals,
@@ -74,7 +75,7 @@ fn before(
     (is_free(value) && is_free(program.result(op, 0)) && func(op) == func(other)).then_some(other)
 }
 
-/// Whether `op` is a reshape, or a broadcast that is one.
+/// Whether `op` is a reshape, or a broadcast equivalent to one.
 fn is_reshape(program: &Program, op: OpId) -> bool {
     match program.kind(op) {
         OpKind::Reshape => true,
@@ -90,7 +91,7 @@ fn is_reshape(program: &Program, op: OpId) -> bool {
     }
 }
 
-/// Whether `op` is a broadcast that is no reshape.
+/// Whether `op` is a broadcast that is not equivalent to a reshape.
 fn is_broadcast(program: &Program, op: OpId) -> bool {
     program.kind(op) == OpKind::BroadcastInDim && !is_reshape(program, op)
 }
@@ -109,7 +110,7 @@ fn emitter(program: &mut Program, op: OpId) -> Emitter<'_> {
     emit
 }
 
-/// A slice of a concatenation, as one of the operands that it needs.
+/// Replaces a slice of a concatenation by one of the operands that it needs.
 fn sliced(program: &mut Program, originals: &Originals, op: OpId) -> Option<ValueId> {
     let whole = before(program, originals, op, 0, |op| program.kind(op) == OpKind::Concatenate)?;
     let [mut starts, mut limits, strides] =
@@ -142,7 +143,7 @@ fn sliced(program: &mut Program, originals: &Originals, op: OpId) -> Option<Valu
     Some(emit.strided_slice(part, starts, limits, &strides))
 }
 
-/// A reshape of a reshape, as one.
+/// Combines a reshape with the reshape of its operand.
 fn reshaped(program: &mut Program, originals: &Originals, op: OpId) -> Option<ValueId> {
     let to = shape(program, program.result(op, 0))?;
     let other = before(program, originals, op, 0, |op| is_reshape(program, op))?;
@@ -151,7 +152,8 @@ fn reshaped(program: &mut Program, originals: &Originals, op: OpId) -> Option<Va
     Some(emitter(program, op).reshape(input, &to))
 }
 
-/// A transpose of a transpose or a broadcast, as one op; one that moves dims of size one alone, as a reshape.
+/// Combines a transpose with the transpose or broadcast of its operand; a transpose that only moves
+/// dims of size one becomes a reshape.
 fn transposed(program: &mut Program, originals: &Originals, op: OpId) -> Option<ValueId> {
     let order = ints(program, op, "permutation")?;
     let ty = program.type_of(program.result(op, 0));
@@ -185,7 +187,7 @@ fn transposed(program: &mut Program, originals: &Originals, op: OpId) -> Option<
     })
 }
 
-/// A broadcast of a broadcast, as one.
+/// Combines a broadcast with the broadcast of its operand.
 fn broadcast(program: &mut Program, originals: &Originals, op: OpId) -> Option<ValueId> {
     let other = before(program, originals, op, 0, |op| is_broadcast(program, op))?;
     let (input, result) = (program.operand(other, 0), program.result(op, 0));
@@ -197,7 +199,7 @@ fn broadcast(program: &mut Program, originals: &Originals, op: OpId) -> Option<V
     Some(emitter(program, op).broadcast(input, &dims, ty))
 }
 
-/// A concatenation of others along the same dim that nothing else uses, as one.
+/// Combines a concatenation with those of its operands along the same dim that have no other users.
 fn concatenated(program: &mut Program, originals: &Originals, op: OpId) -> Option<ValueId> {
     let dim = op_attribute(program, op, "dimension")?.as_int()?;
     let mut operands = Vec::new();

@@ -1,8 +1,9 @@
-//! Removes shardings on a single device from ops that lose theirs on the way to XLA.
+//! Removes single-device shardings from ops that lose them on the way to XLA.
 //!
-//! XLA reads the shardings of an op, other than those of constraints, manual computations and a few custom calls, from no
-//! attribute. Of shardings over several devices that changes little, as they are what propagation completes; a value that
-//! was to be on one device is computed where its operands and users are.
+//! XLA imports the shardings of constraints, manual computations and a few custom calls, but not
+//! the `sdy.sharding` attributes of other ops. For shardings over several devices this makes little
+//! difference, since propagation completes them again; but a value with a single-device sharding is
+//! then computed where its operands and users are.
 //!
 //! Source: XLA's `SdyRoundTripImportShardyAttrsPass`.
 
@@ -26,7 +27,7 @@ pub fn run(program: &mut Program) {
     }
 }
 
-/// Whether XLA reads the shardings of `op`.
+/// Whether XLA imports the shardings of `op`.
 fn is_read(program: &Program, op: OpId) -> bool {
     match program.kind(op) {
         OpKind::ShardingConstraint | OpKind::Reshard | OpKind::ManualComputation => true,

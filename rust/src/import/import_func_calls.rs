@@ -1,9 +1,10 @@
-//! `sdy-import-func-calls`: turns every call into an `sdy.named_computation` that has the callee's
-//! body, so that propagation sees one function.
+//! `sdy-import-func-calls`: turns every call into an `sdy.named_computation` with the callee's
+//! body, so that propagation works on one function.
 //!
-//! The first call of a function takes its body; others, which only exist if the call graph was not
-//! flattened, get clones, within the limit of `max_ops`. Named computations of the input whose name does not tell
-//! them apart get another one, unlike in the reference ([`distinct_computations`]).
+//! The first call of a function takes its body. Further calls, which exist only if the call graph
+//! was not flattened, get clones, within the limit of `max_ops`. Different named computations of
+//! the input that have the same name are renamed, unlike in the reference
+//! ([`distinct_computations`]).
 
 use super::edge_ops::add_data_flow_edges;
 use super::flatten_call_graph::check_size;
@@ -18,7 +19,7 @@ use crate::ir::{Attr, OpKind, Payload, Program, SymbolTable, ValueMap};
 const INHERENT: [&str; 4] = ["callee", "no_inline", "arg_attrs", "res_attrs"];
 const EXECUTION_THREAD: &str = "execution_thread";
 
-/// Runs the pass; with `add_edges` all named computations get data-flow edges.
+/// Runs the pass; if `add_edges`, all named computations get data-flow edges.
 pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) -> Result<()> {
     if !program.has_any(&[OpKind::Call, OpKind::NamedComputation]) {
         return Ok(());
@@ -28,7 +29,7 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     check_size(program, &graph, &symbols, context.limits.max_ops)?;
-    // The region that the body of each function was moved to.
+    // The region to which the body of each function was moved.
     let mut moved: IdVec<FuncId, RegionId> = IdVec::filled(RegionId::NONE, program.num_func_ids());
     let mut emptied: Vec<FuncId> = Vec::new();
     for &func in &graph.post_order {
@@ -52,8 +53,8 @@ pub fn run(program: &mut Program, context: &mut Context<'_>, add_edges: bool) ->
     Ok(())
 }
 
-/// Turns `call` of `func`, whose body was moved to `moved` if that is present, into a named computation.
-/// Returns its region.
+/// Turns `call` of `func`, whose body was moved to `moved` if that is not `NONE`, into a named
+/// computation. Returns its region.
 fn import_call(
     program: &mut Program,
     call: OpId,
@@ -103,8 +104,8 @@ fn make_named_computation(program: &mut Program, call: OpId, func: FuncId) {
     }
 }
 
-/// Gives all arguments of a named computation in-shardings if one has one: functions may have some, named
-/// computations have all or none.
+/// Gives all arguments of a named computation in-shardings if one of them has a sharding: a named
+/// computation has shardings for all arguments or for none, unlike a function.
 fn set_in_shardings(program: &mut Program, region: RegionId) {
     let block = program.region_entry(region);
     if program.block_args(block).all(|arg| program.sharding(arg).is_none()) {
@@ -133,8 +134,8 @@ pub(super) fn return_by_sdy(program: &mut Program, region: RegionId) {
     }
 }
 
-/// Gives named computations the edges that they have not got: `sdy-add-data-flow-edges` has been to those of the
-/// source.
+/// Adds data-flow edges to the named computations that passes made; those of the input have got
+/// theirs from `sdy-add-data-flow-edges`.
 fn add_edges_on_named_computations(program: &mut Program) {
     for op in program.ops_in_post_order(&[OpKind::NamedComputation]) {
         let block = program.region_entry(program.region(op, 0));

@@ -1,5 +1,5 @@
-//! `sdy-inline-meshes`: writes meshes into the shardings over them and erases all `sdy.mesh` ops. Since
-//! [`Change::InlinedReplicaGroups`] it also writes them into replica groups by mesh axes.
+//! `sdy-inline-meshes`: replaces mesh symbols in shardings by the meshes, and erases all `sdy.mesh`
+//! ops. Since [`Change::InlinedReplicaGroups`], also in replica groups by mesh axes.
 
 use super::lift_inlined_meshes::mesh_ops;
 use super::replica_group_meshes;

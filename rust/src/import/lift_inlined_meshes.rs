@@ -1,4 +1,5 @@
-//! `sdy-lift-inlined-meshes`: gives every inlined mesh a name, and merges the names of equal meshes.
+//! `sdy-lift-inlined-meshes`: gives every inlined mesh a name, and merges equal meshes under one
+//! name.
 //!
 //! New names are `mesh` (or `mesh_0`, ... where taken), `maximal_mesh_<device>` (by an option
 //! `single_device_<device>`) and `empty_mesh`. Every
@@ -15,7 +16,8 @@ use crate::sharding::TensorSharding;
 use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
-/// Runs the pass; `single_device_names` chooses the names of meshes of one device by its id.
+/// Runs the pass; `single_device_names` is whether maximal meshes are called
+/// `single_device_<device>`.
 pub fn run(program: &mut Program, _: &mut Context<'_>, single_device_names: bool) -> Result<()> {
     let mut lifting = Lifting::new(program, single_device_names);
     if !lifting.kept_names.is_empty() || program.meshes().iter().any(|mesh| mesh.symbol.is_none()) {
@@ -46,18 +48,18 @@ pub(super) struct Lifting {
     symbols: SymbolTable,
     /// The named mesh that replaces each mesh.
     named: FxHashMap<Mesh, MeshId>,
-    /// For the names of erased meshes, the name of the equal one that is kept.
+    /// For each name of an erased mesh the name of the equal mesh that is kept.
     kept_names: FxHashMap<StrId, StrId>,
-    /// Names of meshes that are described in an attribute of another dialect, by that text.
+    /// Names of meshes that are described in a `StableHLO` attribute, by its text.
     described: FxHashMap<String, StrId>,
-    /// The last op of a mesh: new ones go after it.
+    /// The last `sdy.mesh` op: new ones are inserted after it.
     last_op: OpId,
-    /// Whether meshes of one device by its id are called `single_device_<device>`.
+    /// Whether maximal meshes are called `single_device_<device>`.
     single_device_names: bool,
 }
 
 impl Lifting {
-    /// Erases the ops of meshes that equal an earlier one.
+    /// Erases the ops of meshes that equal an earlier mesh.
     fn new(program: &mut Program, single_device_names: bool) -> Self {
         let mut named: FxHashMap<Mesh, MeshId> = FxHashMap::default();
         let mut kept_names = FxHashMap::default();
@@ -76,8 +78,8 @@ impl Lifting {
         let described = FxHashMap::default();
         Self { symbols, named, kept_names, described, last_op, single_device_names }
     }
-    /// Replaces the meshes of all shardings by named ones; new ones are made in the order in which shardings
-    /// over them appear.
+    /// Replaces the meshes of all shardings by named ones; new meshes are made in the order in
+    /// which shardings over them appear.
     fn name_meshes_of_shardings(&mut self, program: &mut Program) {
         let loc = program.loc(program.module_op());
         for inlined in inlined_meshes_in_order(program) {
@@ -99,7 +101,7 @@ impl Lifting {
     pub(super) fn kept_name(&self, name: StrId) -> Option<StrId> {
         self.kept_names.get(&name).copied()
     }
-    /// The name of `mesh`, new if it has none.
+    /// The name of `mesh`, a new one if it has none.
     pub(super) fn name_of_mesh(&mut self, program: &mut Program, mesh: Mesh, loc: Span) -> StrId {
         let known = self.named.get(&mesh).and_then(|&id| program.meshes()[id].symbol);
         known.unwrap_or_else(|| {
@@ -108,7 +110,7 @@ impl Lifting {
             name
         })
     }
-    /// The name of the mesh that `text` describes, new if no such text was seen.
+    /// The name of the mesh that `text` describes, a new one if the text is new.
     pub(super) fn name_of_description(
         &mut self,
         program: &mut Program,
@@ -143,7 +145,7 @@ impl Lifting {
     }
 }
 
-/// Meshes that have no name, in the order of the first sharding over each: ops in pre-order, arguments
+/// Meshes without names, in the order of the first sharding over each: ops in pre-order, arguments
 /// before results.
 fn inlined_meshes_in_order(program: &Program) -> Vec<MeshId> {
     let mut is_listed: Vec<bool> =
@@ -190,7 +192,7 @@ fn stablehlo_mesh(mesh: &Mesh) -> String {
     text
 }
 
-/// The device ids of `mesh`, which has some, as elements.
+/// The device ids of `mesh`, which lists some, as the elements of an attribute.
 pub(super) fn device_id_elements(mesh: &Mesh) -> String {
     let ids: Vec<String> = mesh.device_ids.iter().map(i64::to_string).collect();
     let count = ids.len();

@@ -1,5 +1,5 @@
-//! `sdy-manual-axes-cleanup`: sorts the manual axes of manual computations in mesh order, and adds to every
-//! in- and out-sharding the manual axes that it lacks as replicated axes.
+//! `sdy-manual-axes-cleanup`: sorts the manual axes of manual computations in mesh order, and adds
+//! manual axes that an in- or out-sharding lacks to its replicated axes.
 
 use super::mistake;
 use crate::axis::{sort_and_merge, AxisRef};
@@ -44,7 +44,7 @@ fn has_manual_axes(program: &Program, op: OpId) -> bool {
     matches!(program.payload(op), Some(Payload::ManualComputation(axes)) if !axes.is_empty())
 }
 
-/// Whether the body has no ops but its return.
+/// Whether the body has only a return.
 fn is_body_empty(program: &Program, op: OpId) -> bool {
     let body = program.op_regions(op).next().map(|region| program.region_entry(region));
     let first = body.filter(|body| body.is_some()).and_then(|body| program.block_ops(body).next());
@@ -74,7 +74,7 @@ fn sort_manual_axes(program: &mut Program, op: OpId, mesh: MeshId) {
     }
 }
 
-/// Adds to the replicated axes of the sharding of `value` the manual axes that it does not have.
+/// Adds the manual axes that the sharding of `value` lacks to its replicated axes.
 fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: MeshId) {
     let is_tensor =
         matches!(program.value_type(value), Type::RankedTensor { .. } | Type::UnrankedTensor(_));
@@ -102,7 +102,7 @@ fn mention_manual_axes(program: &mut Program, op: OpId, value: ValueId, mesh: Me
     program.set_sharding(value, new);
 }
 
-/// Appends to `to` the parts of `axis` that none of `used` overlaps.
+/// Appends to `to` the parts of `axis` that overlap none of `used`.
 fn push_unused_parts(to: &mut Vec<AxisRef>, axis: AxisRef, used: &[AxisRef], mesh: &Mesh) {
     let mut rest = Some(axis);
     while let Some(axis) = rest {

@@ -11,20 +11,20 @@
 //! | [`constant_or_scalar_splitter`] | clones constants for each of their uses |
 //! | [`manual_axes_cleanup`] | completes and sorts the manual axes of manual computations |
 //! | [`add_data_flow_edges`] | puts an edge op on every value that owns a data-flow edge |
-//! | [`flatten_call_graph`] | clones functions until each is called once |
+//! | [`flatten_call_graph`] | clones functions so that each has one call |
 //! | [`import_func_calls`] | turns calls into named computations |
-//! | [`add_func_data_flow_edges`] | the alternative to the two before: edge ops on arguments and calls |
+//! | [`add_func_data_flow_edges`] | an alternative to the previous two: inserts edge ops on arguments and calls |
 //! | [`apply_sharding_constraints`] | gives the input of a constraint the constraint's sharding |
 //! | [`sharding_group_import`] | merges groups that share a member, and checks them |
 //! | [`pre_order_funcs`] | puts callers before callees |
 //! | [`inline_meshes`] | the inverse of [`lift_inlined_meshes`] |
 //! | [`explicit_gather_scatter_batching`] | makes batch dims of gathers and scatters explicit; not in the pipeline |
 //!
-//! [`hlo_shardings`] and [`sdy_round_trip`] are no passes: they convert shardings in GSPMD's notation, and what Shardy
-//! exported for XLA, to `sdy`.
+//! [`hlo_shardings`] and [`sdy_round_trip`] are not passes: they convert shardings in GSPMD's
+//! notation, and the form in which Shardy exports to XLA, to `sdy`.
 //!
-//! The order in which uses are added is observable in propagation, so each pass adds, replaces and
-//! clones in the order in which the reference does.
+//! The order in which uses are added affects propagation, so each pass adds, replaces and clones
+//! uses in the reference's order.
 //!
 //! Source: the import passes of Shardy.
 

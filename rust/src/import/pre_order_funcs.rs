@@ -1,4 +1,4 @@
-//! `sdy-pre-order-funcs`: callers before callees, after everything else in the module.
+//! `sdy-pre-order-funcs`: moves functions to the end of the module, callers before callees.
 
 use super::CallGraph;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! `sdy-propagate-sharding-from-func-to-call`: a call without result shardings takes those of the
-//! function it calls, if that has any over a mesh of more than one device.
+//! `sdy-propagate-sharding-from-func-to-call`: a call without result shardings gets those of its
+//! callee, if any of them is over a mesh of more than one device.
 
 use super::callee;
 use crate::context::Context;

@@ -1,5 +1,5 @@
-//! `sdy-remove-size-one-axes`: drops axes of size 1 from all shardings. They do not shard anything, but
-//! could conflict in propagation. Meshes keep them.
+//! `sdy-remove-size-one-axes`: removes axes of size 1 from all shardings, since they do not shard
+//! anything but could conflict in propagation. Meshes keep them.
 
 use crate::axis::AxisRef;
 use crate::context::Context;

@@ -1,8 +1,9 @@
 //! Meshes in the replica groups of collectives.
 //!
-//! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<...>, axes = [...]>` names
-//! groups of devices by axes of a mesh; lifting gives that mesh a name too, and inlining writes it out. A mesh that is described
-//! this way gets a new op even if there is an equal mesh, as in the reference.
+//! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<...>, axes = [...]>`
+//! gives groups of devices by axes of a mesh. Lifting gives that mesh a name too, and inlining
+//! replaces the name by the mesh. As in the reference, a mesh in this form gets a new op even if
+//! there is an equal mesh.
 
 use super::lift_inlined_meshes::{device_id_elements, mesh_ops, Lifting};
 use crate::attribute::{parse_mesh, write_string};
@@ -62,7 +63,7 @@ pub(super) fn inline(program: &mut Program) {
     }
 }
 
-/// The replica groups of `op` with its mesh instead of the mesh's name, if there is one.
+/// The replica groups of `op` with its mesh in place of the mesh's name, if it has one.
 fn with_described_mesh(
     program: &Program,
     described: &FxHashMap<StrId, String>,
@@ -89,7 +90,7 @@ fn description(mesh: &Mesh) -> String {
     text
 }
 
-/// The replica groups of `op` after lifting, if that changes them.
+/// The replica groups of `op` after lifting, if they change.
 fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Option<String> {
     let groups = GroupsByAxes::of(program, op)?;
     if let Some(symbol) = groups.symbol() {
@@ -109,8 +110,8 @@ fn with_named_mesh(program: &mut Program, lifting: &mut Lifting, op: OpId) -> Op
     Some(before + program.str(name) + &after)
 }
 
-/// The mesh that `#stablehlo.mesh<axes = [<name = "x", size = 2>, ...]>` describes; its device ids are
-/// dropped.
+/// The mesh described by `#stablehlo.mesh<axes = [<name = "x", size = 2>, ...]>`; its device ids
+/// are dropped.
 fn described_mesh(text: &str) -> Option<Mesh> {
     let (start, end) = field(text, "axes")?;
     let mut axes = Vec::new();

@@ -1,7 +1,7 @@
-//! `sdy-sharding-group-import`: merges sharding groups that share a value, numbers them from 0, drops
-//! repeated memberships, and checks that the members of a group have the same shape and are inside the
-//! same manual computation, or none. Since [`Change::GroupsAcrossCalls`] a function is inside the manual computation
-//! that it is called in.
+//! `sdy-sharding-group-import`: merges sharding groups that share a value, numbers them from 0,
+//! drops repeated memberships, and checks that the members of a group have the same shape and the
+//! same innermost manual computation, if any. Since [`Change::GroupsAcrossCalls`], functions count
+//! as inside the manual computation that calls them.
 
 use super::{mistake, CallGraph};
 use crate::context::Context;
@@ -11,11 +11,11 @@ use crate::ir::{OpKind, Payload, Program, SymbolTable};
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
-/// One membership.
+/// A member of a group.
 struct Member {
     op: OpId,
     value: ValueId,
-    /// The number of its group in order of first appearance.
+    /// The index of its group in order of first appearance.
     group: usize,
 }
 
@@ -46,7 +46,7 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// All memberships in program order, and the ids of groups.
+/// All members in program order, and the ids of groups.
 fn members(program: &mut Program) -> (Vec<Member>, Vec<i64>) {
     let (mut members, mut ids) = (Vec::new(), Vec::new());
     let mut numbers: FxHashMap<i64, usize> = FxHashMap::default();
@@ -62,7 +62,7 @@ fn members(program: &mut Program) -> (Vec<Member>, Vec<i64>) {
     (members, ids)
 }
 
-/// An error for every member that does not fit the first one of its group.
+/// An error for every member that does not fit the first member of its group.
 fn check(
     program: &Program,
     members: &[Member],
@@ -98,7 +98,7 @@ fn shape(program: &Program, value: ValueId) -> &[Option<i64>] {
     program.value_type(value).shape().unwrap_or_default()
 }
 
-/// The innermost manual computation that `op` is in; `around` has those that functions are called in.
+/// The innermost manual computation around `op`; `around` has those that call functions.
 fn manual_computation_around(
     program: &Program,
     op: OpId,
@@ -113,8 +113,8 @@ fn manual_computation_around(
     }
 }
 
-/// The innermost manual computation around the calls of each function that is called in one. Callers come before
-/// callees; of several calls the last one counts.
+/// The innermost manual computation around the calls of each function that is called in one.
+/// Callers come before callees; of several calls the last one counts.
 fn manual_computations_of_calls(program: &mut Program) -> FxHashMap<FuncId, OpId> {
     let mut around: FxHashMap<FuncId, OpId> = FxHashMap::default();
     if !program.has_any(&[OpKind::Call]) {
@@ -133,9 +133,10 @@ fn manual_computations_of_calls(program: &mut Program) -> FxHashMap<FuncId, OpId
     around
 }
 
-/// Positions in `members` by value, values in order of first appearance.
+/// Indices in `members`, grouped by value in order of first appearance.
 fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
-    // For each member the first one with the same value; then the members of each value.
+    // First computes for each member the first one with the same value; then the members of each
+    // value.
     let mut first_of: Vec<u32> = vec![u32::MAX; program.num_value_ids()];
     let mut places: Vec<(u32, u32)> = Vec::with_capacity(members.len());
     for (place, member) in members.iter().enumerate() {
@@ -147,8 +148,8 @@ fn by_value(program: &Program, members: &[Member]) -> Vec<u32> {
     places.into_iter().map(|(_, place)| place).collect()
 }
 
-/// For each group the number of the merged group. A merged group has the position of the group that the
-/// others were merged into: the first one of the value that connected them.
+/// For each group the id of its merged group. A merged group takes the position of the group that
+/// others were merged into: the first group of the value that connects them.
 fn unify(members: &[Member], by_value: &[u32], num_groups: usize) -> Vec<i64> {
     let mut sets = DisjointSets::new(num_groups);
     let by_value = by_value.iter().map(|&place| &members[place as usize]);
@@ -171,10 +172,10 @@ fn unify(members: &[Member], by_value: &[u32], num_groups: usize) -> Vec<i64> {
     leaders.iter().map(|&leader| numbers[leader]).collect()
 }
 
-/// Sets of groups.
+/// Disjoint sets of groups.
 struct DisjointSets {
     parents: Vec<usize>,
-    /// The number of elements of each set, by root, and its representative.
+    /// The size of each set, by root, and its representative.
     sizes: Vec<usize>,
     leaders: Vec<usize>,
 }
@@ -195,7 +196,7 @@ impl DisjointSets {
         let root = self.root(element);
         self.leaders[root]
     }
-    /// Merges the sets of `a` and `b`; the representative is that of `a`.
+    /// Merges the sets of `a` and `b`; the representative of `a` is kept.
     fn union(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         if a == b {

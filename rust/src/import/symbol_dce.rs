@@ -1,7 +1,7 @@
-//! `symbol-dce`: erases functions that are not public and not referenced by ops that are kept.
+//! `symbol-dce`: erases functions that are not public and that no remaining op refers to.
 //!
-//! A reference is a call, or an `@name` anywhere in an attribute of an op. Only functions of the
-//! module itself are erased, not those of modules in it.
+//! A reference is a call, or an `@name` anywhere in an attribute of an op. Functions in nested
+//! modules are not erased.
 //!
 //! Source: MLIR's pass of the same name.
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::index::{FuncId, Id, OpId};
 use crate::ir::{symbols_in, OpKind, Payload, Program, SymbolTable};
 
-/// The op whose elements are a function.
+/// The op whose value is a function.
 const CONSTANT: &str = "func.constant";
 
 /// Runs the pass.
@@ -60,11 +60,11 @@ pub fn run(program: &mut Program, _: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The functions that each function calls: a list for each caller, all in one array.
+/// The callees of each function: a linked list for each caller, all in one array.
 struct CalledBy {
     /// The start of each caller's list.
     first: Vec<u32>,
-    /// A callee, and the rest of the list.
+    /// A callee, and the next entry of the list.
     links: Vec<(FuncId, u32)>,
 }
 
@@ -104,7 +104,7 @@ fn is_discardable(program: &Program, func: FuncId) -> bool {
     program.is_private(func) || is_nested()
 }
 
-/// Calls `mark` on each function that an attribute of `op` names.
+/// Calls `mark` on each function that an attribute of `op` refers to.
 fn references(program: &Program, symbols: &SymbolTable, op: OpId, mark: &mut impl FnMut(FuncId)) {
     callee(program, symbols, op).into_iter().for_each(&mut *mark);
     if matches!(program.kind(op), OpKind::Mesh | OpKind::Constant | OpKind::SdyConstant) {

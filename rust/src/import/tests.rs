@@ -1,4 +1,4 @@
-//! What the text of a program does not show: the order of uses, limits, depth.
+//! Tests of what the printed text does not show: the order of uses, limits, nesting depth.
 
 use crate::context::{Context, Limits};
 use crate::error::{Code, Result};
@@ -43,7 +43,7 @@ fn constants_are_replaced_before_their_uses_are() {
           return %3 : tensor<f32>
         }";
     let program = after(text, "sdy-constant-or-scalar-splitter");
-    // Replacing the op turned the list round; then each use that is not constant was set anew.
+    // Replacing the op reversed the list; then each use that is not constant was set again.
     let order = ["stablehlo.divide", "stablehlo.add", "sdy.sharding_group", "stablehlo.negate"];
     assert_eq!(users(&program, "sdy.constant"), order);
 }

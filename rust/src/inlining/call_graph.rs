@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     by_name: FxHashMap<StrId, FuncId>,
-    /// Whether there are calls at all.
+    /// Whether there are any calls.
     pub has_calls: bool,
 }
 
@@ -39,7 +39,8 @@ impl Calls {
         let func = self.by_name.get(&name).copied()?;
         program.func_body(func).is_some().then_some(func)
     }
-    /// `entry` and the functions reachable from it, each after its callees. Iterative, since calls may be deep.
+    /// `entry` and the functions reachable from it, each after its callees. Iterative, since call
+    /// chains may be long.
     pub fn callees_first(&self, program: &Program, entry: FuncId) -> Vec<FuncId> {
         if !self.has_calls {
             return vec![entry];

@@ -1,6 +1,6 @@
-//! Inlines calls, as a compiler does before it fuses ops and plans memory.
+//! Inlines calls, as a compiler does before fusion and buffer assignment.
 //!
-//! Inlining may make exponentially many ops: calls that would add too many are left as calls.
+//! Inlining may add exponentially many ops; calls that would add too many are left as they are.
 
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, ValueId};
@@ -11,17 +11,17 @@ use crate::mlir::{is_installed, Origin};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// The most ops that inlining may add, besides four times those of the program: enough for any model,
-/// and few enough to take little time.
+/// The most ops that inlining may add, besides four times those of the program: enough for any
+/// model, and few enough to take little time.
 const MAX_ADDED: usize = 1 << 17;
 
-/// A program whose calls are inlined, with the originals of its ops and values.
+/// A program with inlined calls, and the originals of its ops and values.
 pub struct Inlined<'a> {
     /// The program.
     pub program: Cow<'a, Program>,
     /// The originals of the clones in it.
     pub originals: Originals,
-    /// The kinds of the locations that were asked for.
+    /// The kinds of source lines of locations, cached.
     lines: FxHashMap<Span, Line>,
 }
 
@@ -37,12 +37,12 @@ impl Originals {
         let (ops, values) = (program.num_op_ids(), program.num_value_ids());
         Self { ops: Origins::new(ops), values: Origins::new(values) }
     }
-    /// The op of the original program that `op` is, or is a clone of; `op` itself if it was made later.
+    /// The original of `op`: the op that it was cloned from, or `op` itself.
     pub fn op(&self, op: OpId) -> OpId {
         self.ops.of(op)
     }
-    /// Records that the ops and values made after the first `num_ops` and `num_values` of `program` stand for `op` and its
-    /// only result.
+    /// Records `op` and its only result as the originals of the ops and values made after the first
+    /// `num_ops` and `num_values` of `program`.
     pub fn note_made(
         &mut self,
         program: &Program,
@@ -57,24 +57,24 @@ impl Originals {
             self.values.note(made, value);
         }
     }
-    /// Records that `made` stands for `op`.
+    /// Records `op` as the original of `made`.
     pub fn note_op(&mut self, made: OpId, op: OpId) {
         self.ops.note(made, op);
     }
-    /// Records that `made` stands for `value`.
+    /// Records `value` as the original of `made`.
     pub fn note_value(&mut self, made: ValueId, value: ValueId) {
         self.values.note(made, value);
     }
-    /// The value of the original program that `value` is, or is a clone of; `value` itself if it was made later.
+    /// The original of `value`: the value that it was cloned from, or `value` itself.
     pub fn value(&self, value: ValueId) -> ValueId {
         self.values.of(value)
     }
 }
 
-/// The originals of the rows of a table that were cloned.
+/// The originals of the cloned rows of a table.
 #[derive(Clone, Debug)]
 struct Origins<I> {
-    /// The number of rows before.
+    /// The number of rows before cloning.
     first: usize,
     originals: Vec<I>,
 }
@@ -83,7 +83,7 @@ impl<I: Id> Origins<I> {
     const fn new(first: usize) -> Self {
         Self { first, originals: Vec::new() }
     }
-    /// The original of `id`; itself if it is no clone, or is absent.
+    /// The original of `id`; `id` itself if it is not a clone, or is absent.
     fn of(&self, id: I) -> I {
         let at = id.index().checked_sub(self.first);
         at.and_then(|at| self.originals.get(at)).copied().unwrap_or(id)
@@ -103,11 +103,11 @@ impl<'a> Inlined<'a> {
     pub fn new(program: &'a Program) -> Self {
         Self::with_limit(program, most_added(program))
     }
-    /// `program` with its calls inlined, as long as that adds no more than `limit` ops.
+    /// `program` with its calls inlined, as far as that adds no more than `limit` ops.
     pub fn with_limit(program: &'a Program, limit: usize) -> Self {
         Self::of_kinds(Cow::Borrowed(program), limit, &[OpKind::Call, OpKind::Composite])
     }
-    /// `program` with the decompositions of its composites in their places; calls stay.
+    /// `program` with its composites replaced by their decompositions; calls are kept.
     pub fn composites(program: &'a Program) -> Self {
         Self::of_kinds(Cow::Borrowed(program), program.num_op_ids(), &[OpKind::Composite])
     }
@@ -205,7 +205,7 @@ fn most_added(program: &Program) -> usize {
     program.num_op_ids().saturating_mul(4).saturating_add(MAX_ADDED)
 }
 
-/// How much a location says, from least to most.
+/// The kind of source line in a location, from least to most useful.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Line {
     /// A name, or nothing.
@@ -216,8 +216,9 @@ enum Line {
     Own,
 }
 
-/// What the location `loc` has. Ops of JAX's own helpers have names, those of installed packages may have lines of the
-/// package; they get the location of the call of the helper where that is better.
+/// The kind of source line in the location `loc`. Ops of JAX's own helpers have only names, and ops
+/// of installed packages may have lines of the package; they get the location of the call if that
+/// is more useful.
 fn line_of(program: &Program, lines: &mut FxHashMap<Span, Line>, loc: Span) -> Line {
     *lines.entry(loc).or_insert_with(|| match program.origin(program.text().get(loc)) {
         Some(Origin::Place(place)) if is_installed(&place) => Line::Installed,
@@ -226,8 +227,8 @@ fn line_of(program: &Program, lines: &mut FxHashMap<Span, Line>, loc: Span) -> L
     })
 }
 
-/// Records the originals of the clones of a body's ops, and of their values. A collective that an op of the body
-/// required is required by its clone.
+/// Records the originals of the clones of a body's ops, and of their values. If an op of the body
+/// is the cause of a collective, its clone is the cause of the cloned collective.
 fn note_origins(program: &mut Program, clones: &[(OpId, OpId)], originals: &mut Originals) {
     let clone_of: FxHashMap<OpId, OpId> = clones.iter().copied().collect();
     for &(from, to) in clones {

@@ -1,15 +1,15 @@
-//! Calls that JAX's `compute_on("device_host")` marks: what the host of a device computes.
+//! Calls marked by JAX's `compute_on("device_host")`, which the host of a device executes.
 //!
-//! JAX says it of calls, and of most ops in what they call; XLA takes all of these.
+//! JAX marks calls, and most ops in their callees; XLA offloads the whole call.
 
 use crate::index::OpId;
 use crate::ir::{OpKind, OpTraits, Program};
 use crate::mlir::op_attribute;
 
-/// The attribute that has those of XLA.
+/// The attribute with XLA's frontend attributes.
 pub const FRONTEND_ATTRIBUTES: &str = "mhlo.frontend_attributes";
 
-/// Whether the host is to compute `op`.
+/// Whether `op` is marked for the host.
 pub fn is_for_host(program: &Program, op: OpId) -> bool {
     if program.attr(op, FRONTEND_ATTRIBUTES).is_none() {
         return false;
@@ -19,7 +19,7 @@ pub fn is_for_host(program: &Program, op: OpId) -> bool {
     kind == Some("host")
 }
 
-/// Lets the host compute `op`, unless that is a terminator or has other attributes for XLA.
+/// Marks `op` for the host, unless it is a terminator or has other frontend attributes.
 pub(super) fn let_host_compute(program: &mut Program, op: OpId) {
     let is_plain = program.attr(op, FRONTEND_ATTRIBUTES).is_none()
         && !program.has_traits(op, OpTraits::TERMINATOR)

@@ -1,4 +1,4 @@
-//! Edits of what ops and values carry: shardings, attributes, locations, names.
+//! Edits of the shardings, attributes, locations and names of ops and values.
 
 use super::op::AttrRange;
 use super::{Attr, OpFlags, OpKind, Payload, Program, Span, ValueDef};
@@ -27,8 +27,9 @@ impl Program {
             }
         }
     }
-    /// Replaces the sharding of `value` without marking its op as changed: for the parser, whose text has it,
-    /// and for propagation, which marks all ops that it changed at its end. Returns the old one.
+    /// Replaces the sharding of `value` without marking its op as changed, and returns the old one.
+    /// For the parser, since the text has the sharding, and for propagation, which marks all
+    /// changed ops at its end.
     #[inline]
     pub fn assign_sharding(&mut self, value: ValueId, sharding: ShardingId) -> ShardingId {
         std::mem::replace(&mut self.value_shardings[value], sharding)
@@ -49,7 +50,8 @@ impl Program {
     pub fn set_op_rule(&mut self, op: OpId, rule: RuleId) -> bool {
         self.op_rules.set(op, rule)
     }
-    /// Sets `rules`, indexed by op, as propagation's rules of ops that carry none themselves.
+    /// Sets `rules`, indexed by op, as the rules that propagation found for ops without an
+    /// `sdy.sharding_rule` attribute.
     pub fn leave_op_rules(&mut self, rules: Vec<RuleId>) {
         self.op_rules.leave(rules);
     }
@@ -57,7 +59,7 @@ impl Program {
     pub fn set_cause(&mut self, op: OpId, cause: OpId) {
         self.causes.insert(op, cause);
     }
-    /// Makes each of `ops` an op called `name` that has the same operands, results and syntax.
+    /// Renames `ops` to `name`, an op with the same operands, results and syntax.
     pub fn rename_ops(&mut self, ops: &[OpId], name: &str) {
         let id = self.strings.intern(name);
         let kind = OpKind::from_name(name);
@@ -67,7 +69,7 @@ impl Program {
             self.kinds.removed(row.kind);
             self.kinds.added(op, kind);
             (row.name, row.kind, row.traits) = (id, kind, traits);
-            // The signature was that of the old name. None of the new names has a rule.
+            // The signature is that of the old name. None of the new names has a sharding rule.
             row.signature = SignatureId::NONE;
             self.printing.flags[op].set(OpFlags::RENAMED);
         }
@@ -85,15 +87,15 @@ impl Program {
     pub fn mark_attrs_changed(&mut self, op: OpId) {
         self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
-    /// Makes the location of `op` unknown; an op without a location stays without.
+    /// Makes the location of `op` unknown; an op without a location keeps none.
     pub fn forget_loc(&mut self, op: OpId) {
         if !self.printing.ops[op].loc.is_empty() {
             self.printing.ops[op].loc = self.text.add("unknown");
             self.printing.flags[op].set(OpFlags::LOC_CHANGED);
         }
     }
-    /// The location of an op made from `ops`, of which there is at least one: their only location, or
-    /// all of them fused.
+    /// The location of an op made from `ops`: their only known location, or their known locations
+    /// fused.
     pub fn fused_loc(&mut self, ops: &[OpId]) -> Span {
         let mut locs: Vec<Span> = Vec::new();
         for &op in ops {
@@ -145,7 +147,7 @@ impl Program {
         out.push_str(rest);
         out
     }
-    /// Removes the rules that ops carry, but those that users wrote.
+    /// Removes the rules that ops carry, except those that users wrote.
     pub fn drop_rules(&mut self) {
         let Self { op_rules, rules, .. } = self;
         op_rules.remove_left();
@@ -168,8 +170,9 @@ impl Program {
         }
         self.printing.flags[op].set(OpFlags::ATTRS_CHANGED);
     }
-    /// Keeps `list`, the shardings that fragment `op` was given for its inputs, or else its outputs, in its header, since they
-    /// are none of its values. `are_some` says whether the list has any.
+    /// Stores `list`, shardings of the inputs of fragment `op` or of its outputs, in the header of
+    /// `op`, since they cannot be stored on its values. `are_some` is whether the list has any
+    /// sharding.
     pub fn keep_in_header(&mut self, op: OpId, is_of_inputs: bool, list: &str, are_some: bool) {
         let Some(Payload::Fragment { header, .. }) = self.payload(op).cloned() else { return };
         let side = if is_of_inputs { "in" } else { "out" };
@@ -195,11 +198,12 @@ impl Program {
         self.mark_attrs_changed(op);
         self.resign_with_attr(op, name, value);
     }
-    /// Which of the attributes of `op` is called `name`.
+    /// The index of attribute `name` among the attributes of `op`.
     pub fn attr_place(&self, op: OpId, name: StrId) -> Option<usize> {
         self.op_attrs(op).iter().position(|attr| attr.name == name)
     }
-    /// Sets the attribute of `op` at `place`, on which its signature does not depend, to `value`, which no other op has.
+    /// Sets the attribute of `op` at index `place`, which its signature does not depend on, to
+    /// `value`, which differs for each op.
     pub fn set_unsigned_attr(&mut self, op: OpId, place: usize, value: &str) {
         let AttrRange { start, len } = self.attr_ranges[op];
         let new = self.attrs.len();

@@ -62,7 +62,7 @@ impl InsertPoint {
     }
 }
 
-/// What a new op consists of: as much as MLIR's `OperationState` has.
+/// The parts of a new op, as in MLIR's `OperationState`.
 #[derive(Clone, Debug)]
 pub struct NewOp<'a> {
     name: Name<'a>,
@@ -127,7 +127,7 @@ impl Program {
     /// A module with nothing in it.
     pub fn new() -> Self {
         let mut program = Self::default();
-        // No text has names to be told from.
+        // There are no names in the text that fresh names could clash with.
         program.printing.fresh_prefix = String::new().into();
         let name = program.kind_name(OpKind::Module);
         let module = program.push_op(name, OpKind::Module);
@@ -136,7 +136,7 @@ impl Program {
         program.end_of_text(module);
         program
     }
-    /// Adds an op of `kind`, which is not `Other`, that is printed from its fields.
+    /// Adds an op of `kind`, which is not `Other`; the printer writes it from its fields.
     fn push_made_op(&mut self, kind: OpKind) -> OpId {
         let name = self.kind_name(kind);
         let op = self.push_op(name, kind);
@@ -189,8 +189,8 @@ impl Program {
         let op = self.build(new, at);
         self.result(op, 0)
     }
-    /// Makes an op of `kind` that has `input` as its only operand, and a result of the same type with
-    /// `sharding`: a reshard, a collective, a constraint, an edge.
+    /// Makes an op of `kind` with the operand `input` and a result of the same type with
+    /// `sharding`: a reshard, a collective, a constraint, a data-flow edge.
     pub fn build_unary(
         &mut self,
         kind: OpKind,
@@ -206,7 +206,7 @@ impl Program {
         self.insert_op(op, at.place);
         op
     }
-    /// Gives `op`, which got the last region added, `count` more, which are empty.
+    /// Adds `count` empty regions to `op`, which must be the op that the last region was added to.
     pub fn add_regions(&mut self, op: OpId, count: usize) {
         for _ in 0..count {
             self.push_region(op, Span::EMPTY);
@@ -221,8 +221,8 @@ impl Program {
         }
         block
     }
-    /// Makes a function without a body, a declaration, which is not private.
-    /// [`SymbolTable::insert`](super::SymbolTable::insert) gives it a name of its own.
+    /// Makes a public function without a body (a declaration).
+    /// [`SymbolTable::insert`](super::SymbolTable::insert) makes its name unique.
     pub fn create_function(
         &mut self,
         name: StrId,
@@ -248,7 +248,7 @@ impl Program {
         self.functions[func].is_private = true;
         self.mark_attrs_changed(self.functions[func].op);
     }
-    /// Gives `func`, a declaration, a body: a block with its arguments.
+    /// Adds a body to `func`, a declaration: a block with the function's arguments.
     pub fn add_body(&mut self, func: FuncId) -> BlockId {
         let region = self.push_region(self.functions[func].op, Span::EMPTY);
         let types: Vec<TypeId> = self.func_args(func).iter().map(|arg| arg.ty).collect();
@@ -270,13 +270,13 @@ impl Program {
 
 /// Creates meshes, and copies names.
 impl Program {
-    /// Makes the `sdy.mesh` called `symbol`, which no other symbol is called.
+    /// Makes the `sdy.mesh` called `symbol`, which has to be a new symbol.
     pub fn create_mesh(&mut self, symbol: StrId, mesh: Mesh, at: InsertPoint) -> (MeshId, OpId) {
         let id = self.add_mesh(symbol, mesh);
         let op = NewOp::of_kind(OpKind::Mesh, &[], &[]).payload(Payload::Mesh(id));
         (id, self.build(op, at))
     }
-    /// Gives `to`, which replaces `from`, the name that `from` has in the text.
+    /// Gives `to`, which replaces `from`, the SSA name that `from` has in the text.
     pub fn copy_name(&mut self, from: ValueId, to: ValueId) {
         self.printing.value_names[to] = self.printing.value_names[from];
     }

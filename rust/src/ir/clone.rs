@@ -28,7 +28,7 @@ impl Program {
             self.ops[clone].payload = self.payloads.push(payload);
         }
         if self.op_rules.set(clone, self.op_rules.get(op)) && !self.op_rules.is_own(op) {
-            // The printer writes rules that propagation has left by itself.
+            // The printer writes the rules set by `leave_op_rules` itself.
             self.printing.flags[clone].set(OpFlags::ATTRS_CHANGED);
         }
         if !self.no_result_shardings.is_empty() {

@@ -1,4 +1,4 @@
-//! The values of constants, as text that can be compared.
+//! The values of constants, in a form that can be compared.
 
 use super::{OpFlags, OpText, Program};
 use crate::index::OpId;
@@ -8,9 +8,9 @@ use std::hash::{Hash, Hasher};
 /// The value of a constant, without its type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConstantValue<'a> {
-    /// All elements are the floating-point number with these bits.
+    /// All elements are the floating-point number with these bits, as `f64`.
     Splat(u64),
-    /// All elements have this value, which is no floating-point number, as written.
+    /// All elements have this value, which is not a floating-point number; as written.
     Element(&'a str),
     /// Any other value, as written.
     Text(&'a str),

@@ -55,8 +55,8 @@ impl Program {
         }
         names
     }
-    /// The value that stores the sharding of `value`: the result of its data-flow edge, the
-    /// owner of its edge, or itself. `None` for arguments of regions that shardings do not enter.
+    /// The value that stores the sharding of `value`: the result of its data-flow edge, the owner
+    /// of its edge, or itself. `None` for region arguments that have no sharding.
     pub fn shardable_value(&self, value: ValueId) -> Option<ValueId> {
         let owning_op = match self.values[value].def() {
             ValueDef::Result(op) => op,
@@ -86,17 +86,17 @@ impl Program {
             _ => id,
         }
     }
-    /// The value that has the sharding of `value`: itself where it is a result of an op, else the value that
-    /// its data-flow edge, if it has one, is on. `None` for arguments of regions that shardings do not enter.
+    /// The value that has the sharding of `value`: the value itself if it is an op result, else the
+    /// owner of its data-flow edge. `None` for region arguments that have no sharding.
     pub fn sharding_holder(&self, value: ValueId) -> Option<ValueId> {
         match self.values[value].def() {
             ValueDef::Result(_) => Some(value),
             ValueDef::Arg(_) => self.shardable_value(value),
         }
     }
-    /// The sharding of `value` for a tensor of its type. An argument of the body of a loop has that of the value
-    /// that is carried; that of an argument of a manual computation, whose type is what one device of the
-    /// manual axes sees, is without those axes.
+    /// The sharding of `value` as it applies to the type of `value`. An argument of a loop body has
+    /// the sharding of the carried value. For an argument of a manual computation, whose type is
+    /// local with respect to the manual axes, the manual axes are removed.
     pub fn visible_sharding(&self, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
         let holder = self.sharding_holder(value)?;
         let sharding = self.shardings.get(self.sharding(holder))?;
@@ -105,8 +105,8 @@ impl Program {
             None => Cow::Borrowed(sharding),
         })
     }
-    /// The id of [`Program::visible_sharding`]; `None` if that is not one of the program's shardings, as it is without
-    /// manual axes.
+    /// The id of [`Program::visible_sharding`]; `None` if it is not in the program's table of
+    /// shardings, which may be so where manual axes are removed.
     pub fn visible_sharding_id(&self, value: ValueId) -> Option<ShardingId> {
         let Some(holder) = self.sharding_holder(value) else { return Some(ShardingId::NONE) };
         self.manual_computation_of_arg(holder).is_none().then(|| self.sharding(holder))
@@ -118,8 +118,8 @@ impl Program {
         (self.kind(op) == OpKind::ManualComputation).then_some(op)
     }
     /// Sets the sharding of `arg`, an argument of the body of manual computation `op`: the free
-    /// axes of its outer sharding become the axes of `inner`. As in the reference, unreduced axes of all arguments are
-    /// summed over then.
+    /// axes of its outer sharding become the axes of `inner`. As in the reference, the reduction of
+    /// all arguments becomes the sum.
     pub fn set_manual_arg_sharding(&mut self, op: OpId, arg: ValueId, inner: ShardingId) {
         let sharding = self.with_manual_axes(op, arg, inner);
         self.set_sharding(arg, sharding);
@@ -149,8 +149,8 @@ impl Program {
             self.set_sharding(value, sharding);
         }
     }
-    /// `outer`, the sharding that an argument or result of manual computation `op` has on the
-    /// outside, as it is inside: without the manual axes.
+    /// `outer`, the sharding outside manual computation `op` of one of its arguments or results,
+    /// without the manual axes: the sharding inside.
     pub fn inside_manual(&mut self, op: OpId, outer: ShardingId) -> ShardingId {
         let Some(sharding) = self.shardings.get(outer) else { return outer };
         let inner = sharding.without_manual_axes(&self.manual_axes(op, sharding));
@@ -189,8 +189,8 @@ impl Program {
         let rank = self.types[value_type].rank().unwrap_or(0);
         self.shardings.intern(TensorSharding::fully_replicated(mesh, rank, is_closed))
     }
-    /// Sets the sharding of result `value`; where no result of its op has one yet, the others
-    /// become open, for an op has shardings for all of its results or for none.
+    /// Sets the sharding of result `value`. If no result of the op had a sharding, the other
+    /// results get open shardings, since an op has shardings for all of its results or for none.
     pub fn set_result_sharding(&mut self, value: ValueId, sharding: ShardingId) {
         let Some(op) = self.defining_op(value) else { return };
         let mesh = self.mesh_of(sharding);

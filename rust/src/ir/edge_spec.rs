@@ -11,7 +11,7 @@
 //! | sources | operand `i`, the `i`-th value returned by region 1 (the body) |
 //! | other targets | argument `i` of region 0 (the condition) and of region 1 |
 //!
-//! An op has as many edges in a group as the owner has values.
+//! The number of edges in a group is the number of the owner's values: results or block arguments.
 //!
 //! Source: Shardy's `ShardableDataFlowOpInterface`.
 
@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A set of an op's regions; one beyond the 64th is only in [`Regions::ALL`].
+/// A set of an op's regions. Regions from the 64th on are only in [`Regions::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Regions(u64);
 
@@ -32,7 +32,7 @@ impl Regions {
     /// Every region.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// The `index`-th region alone, below 63.
+    /// The `index`-th region alone; `index` is below 63.
     pub const fn only(index: u32) -> Self {
         Self(1 << index)
     }
@@ -60,13 +60,14 @@ pub enum EdgeOwners {
     BlockArgs(u32),
 }
 
-/// Which position each edge of a group takes among values of one kind.
+/// The order in which the edges of a group take values of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Order {
     /// The `i`-th edge takes the `i`-th value.
     #[default]
     Same,
-    /// The `i`-th edge takes the value at the `i`-th position listed; edges beyond the list take none.
+    /// The `i`-th edge takes the value at the `i`-th listed position; edges beyond the list take
+    /// none.
     Listed(Arc<[u32]>),
 }
 
@@ -100,12 +101,12 @@ pub struct EdgeGroup {
     pub block_args: Regions,
     /// Which operand each edge takes, counted from `first_operand`.
     pub operand_order: Order,
-    /// Which returned value each edge takes.
+    /// Which returned value of each region each edge takes.
     pub return_order: Order,
     /// Which block argument each edge takes in regions whose arguments do not own the edges.
     pub arg_order: Order,
-    /// The attribute of the op that has the shardings of the block arguments that own the edges, as
-    /// `#sdy.sharding_per_value`; without one the text does not say them.
+    /// The attribute of the op with the shardings of the block arguments that own the edges, a
+    /// `#sdy.sharding_per_value`. If `None`, these shardings are not in the text.
     pub stored_in: Option<Arc<str>>,
 }
 
@@ -135,7 +136,7 @@ impl EdgeSpecs {
 pub struct Edge {
     /// The target that represents the edge.
     pub owner: ValueId,
-    /// Operand slots whose values flow in: the op's own, then those of its regions' terminators.
+    /// Operand slots whose values flow in: those of the op, then those of its regions' terminators.
     pub sources: Vec<UseId>,
     /// The targets beside the owner, in the order of regions.
     pub targets: Vec<ValueId>,
@@ -251,8 +252,8 @@ impl EdgeSpec {
 }
 
 impl Program {
-    /// Sets the data-flow edges that users have given to ops, by op name and by signature, instead of all earlier
-    /// ones.
+    /// Sets the data-flow edges that users have given to ops, by op name and by signature,
+    /// replacing all earlier ones.
     pub fn set_edge_specs<'n>(
         &mut self,
         by_name: impl Iterator<Item = (&'n str, EdgeSpec)>,
@@ -300,7 +301,7 @@ impl Program {
         let owner = spec.owner_of_target(self, op, target)?;
         spec.edges(self, op).into_iter().find(|edge| edge.owner == owner).map(|edge| (op, edge))
     }
-    /// The op that makes `value`, or has the region that `value` is an argument of.
+    /// The op that defines `value`, or whose region `value` is an argument of.
     fn owning_op(&self, value: ValueId) -> OpId {
         match self.values[value].def() {
             ValueDef::Result(op) => op,

@@ -18,7 +18,7 @@ pub enum Place {
 }
 
 impl Program {
-    /// The version of Shardy that the program is read, verified and propagated as.
+    /// The version of Shardy by which the program is read, verified and propagated.
     #[inline]
     pub const fn shardy(&self) -> Version {
         self.shardy
@@ -27,13 +27,13 @@ impl Program {
     pub fn follow(&mut self, shardy: Version) {
         if self.shardy != shardy {
             self.shardy = shardy;
-            // Rules are those of a version.
+            // Rules depend on the version.
             self.signature_rules.reset(0);
         }
     }
-    /// Turns `op` into an op of `kind` with the same operands, results, regions and location, and no
-    /// attributes but the structured ones, which the caller replaces. Use lists are ordered as if a new op
-    /// had replaced `op`; results keep their names.
+    /// Turns `op` into an op of `kind` with the same operands, results, regions and location. Of
+    /// its attributes only the payload stays, which the caller replaces. Use lists are ordered as
+    /// if a new op had replaced `op`; results keep their names.
     pub fn recast_op(&mut self, op: OpId, kind: OpKind) {
         let (name, traits) = (self.kind_name(kind), OPS[kind as usize].traits);
         let row = &mut self.ops[op];
@@ -150,7 +150,8 @@ mod tests {
     use crate::index::{FuncId, Id, UseId, ValueId};
     use crate::ir::NewOp;
 
-    /// The users of each value of the only function, newest first, by their position in the block.
+    /// The users of each value of the only function, newest first: the position of the op in the
+    /// block, and the operand index.
     fn users(program: &Program, body: BlockId) -> Vec<Vec<(usize, usize)>> {
         let ops: Vec<OpId> = program.block_ops(body).collect();
         let user = |slot: UseId| {

@@ -11,9 +11,11 @@ pub struct Findings {
     pub problems: Vec<Diagnostic>,
     /// Ops with malformed attributes: other errors in them may be consequences.
     pub malformed: FxHashSet<OpId>,
-    /// Known ops with properties of which they have none, or that are no dictionary, with the places of these.
+    /// Known ops with `properties` that are not a dictionary or that they do not have, and the
+    /// spans of these.
     pub properties: Vec<(OpId, Span)>,
-    /// Ops with the blocks that they name as their successors, in the order of the text; `None` if nobody has looked.
+    /// Ops with their successor blocks in the order of the text; `None` if successors were not
+    /// searched.
     pub successors: Option<Vec<(OpId, BlockId)>>,
     /// Whether something could not be parsed, so that there may be more errors.
     pub is_unreadable: bool,

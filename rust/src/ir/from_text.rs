@@ -14,11 +14,11 @@ use crate::index::{
 use crate::shardy::Version;
 
 impl Program {
-    /// A program over `source` without anything in it, which follows `shardy`.
+    /// An empty program over `source`, for the version `shardy`.
     pub(crate) fn from_source(source: Source, shardy: Version) -> Self {
         Self { text: TextPool::new(source), shardy, ..Self::default() }
     }
-    /// Ends the parse: the ops so far have signatures, where ops have any.
+    /// Ends the parse: records that all ops so far have their signatures.
     pub(crate) fn end_of_text(&mut self, module: OpId) {
         self.module = module;
         self.signature_rules.signed_ops = self.ops.len();
@@ -31,8 +31,8 @@ impl Program {
     pub(crate) fn new_placeholder(&mut self, op: OpId, ty: TypeId) -> ValueId {
         self.push_value(Value::new(ty, ValueDef::Result(op)), NO_NAME, ShardingId::NONE)
     }
-    /// The `number`-th value after `first` if both are of one group of results, `%x:3`, which have ids in a
-    /// row.
+    /// The result `%x#number`, where `first` is the first value of the result group `%x:3`, whose
+    /// ids are consecutive. `None` if `first` is not in a group of that size.
     #[inline]
     pub(crate) fn named_with(&self, first: ValueId, number: u32) -> Option<ValueId> {
         let (values, names) = (&self.values, &self.printing.value_names);

@@ -72,7 +72,7 @@ impl Program {
         let ops = self.block_ops(self.module_block());
         ops.map(|op| self.function_of(op)).filter(|func| func.is_some()).collect()
     }
-    /// The name that `func` had before anything was cloned.
+    /// The name of the function that `func` was cloned from, or its own.
     pub fn original_name(&mut self, func: FuncId) -> StrId {
         let row = &self.functions[func];
         let name_of = |attr: &&Attr| self.strings.get(attr.name) == ORIGINAL_NAME;
@@ -93,7 +93,7 @@ impl Program {
         })
     }
     /// The shardings of the arguments of `func`, fully open for those that have none; empty if none
-    /// has one over a mesh of more than one device by its id.
+    /// is over a mesh that has several devices or is maximal.
     pub fn func_arg_shardings(&mut self, func: FuncId) -> Vec<ShardingId> {
         let shardings = match self.functions[func].body.get() {
             Some(body) => self.block_args(body).map(|arg| self.sharding(arg)).collect(),
@@ -106,8 +106,8 @@ impl Program {
         let shardings = self.func_results(func).iter().map(|result| result.sharding).collect();
         self.with_open_shardings(shardings, |program, index| program.func_results(func)[index].ty)
     }
-    /// `shardings` of values whose types `type_of` knows, with fully open ones in the gaps; empty if none is over a
-    /// mesh of more than one device by its id.
+    /// `shardings` of values with the types `type_of`, where missing ones are fully open; empty if
+    /// none is over a mesh that has several devices or is maximal.
     pub fn with_open_shardings(
         &mut self,
         mut shardings: Vec<ShardingId>,
@@ -126,7 +126,7 @@ impl Program {
         }
         shardings
     }
-    /// The reference's message if the types of `call` are not those of `func`; `None` if they are.
+    /// The reference's message if the types of `call` do not match those of `func`.
     pub fn call_mismatch(&self, call: OpId, func: FuncId) -> Option<String> {
         let text = |ty| self.text.get(self.types.text(ty));
         let (args, results) = (self.func_args(func), self.func_results(func));

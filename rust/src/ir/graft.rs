@@ -1,15 +1,16 @@
-//! Copies ops of another program into this one.
+//! Copies ops from another program.
 
 use super::{ElementType, NewOp, Place, Program, Type, ValueMap};
 use crate::index::{OpId, RegionId, TypeId, ValueId};
 
 impl Program {
-    /// Copies `op` of the program `from`, with everything inside it, to `place`: operands are mapped by `map`, whose keys are
-    /// values of `from`, and to which results and inner block arguments are added. The copy is in MLIR's generic form, so that
-    /// `from` has to be parsed from that form, with attributes and locations written out where they are used.
+    /// Copies `op` of the program `from`, with everything inside it, to `place`. Operands are
+    /// mapped by `map`, whose keys are values of `from`; results and inner block arguments are
+    /// added to it. The copy is in MLIR's generic form, so that `from` has to be parsed from that
+    /// form, without aliases of attributes and locations.
     ///
-    /// `None` if the copy is not possible: `op` uses a value that `map` lacks, or an op inside has structured attributes, such
-    /// as a call's callee, which mean something in its own program only.
+    /// `None` if the copy is not possible: `op` uses a value that `map` lacks, or an op inside has
+    /// a payload, such as a call's callee, which has a meaning in its own program only.
     pub fn graft_op(
         &mut self,
         from: &Self,

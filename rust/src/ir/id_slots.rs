@@ -31,7 +31,7 @@ impl<I> Default for IdSlots<I> {
 }
 
 impl<I: Id> IdSlots<I> {
-    /// The id of a key with this hash, of those for which `is_key` holds.
+    /// The id whose key has this hash and satisfies `is_key`.
     #[inline]
     pub fn find(&self, hash: u64, is_key: impl Fn(I) -> bool) -> Option<I> {
         let mask = self.slots.len().checked_sub(1)?;

@@ -1,4 +1,4 @@
-//! Looks up the ops of a kind without a walk over all ops, and the order of two ops in a block.
+//! Finds ops by kind without a walk over all ops, and compares the positions of two ops in a block.
 //!
 //! Most passes need only a few kinds of ops, and most programs have none or few of those. Ops of each
 //! kind are listed when they are made; look-ups skip those that were erased or renamed since, so edits need
@@ -29,8 +29,8 @@ pub(super) struct KindTable {
 const PATH_STEP: usize = 3;
 /// The difference between the numbers of neighbouring ops when ops are appended to a block.
 const GAP: u32 = 1 << 10;
-/// If more than one in `RARE` ops of the program is wanted or around one that is, a walk over all ops is
-/// faster than sorting.
+/// If more than one in `RARE` ops of the program is requested or encloses a requested one, a walk
+/// over all ops is faster than sorting.
 const RARE: usize = 8;
 
 impl KindTable {
@@ -99,7 +99,7 @@ impl Program {
         }
         ops
     }
-    /// The ops of `kind`, which is not `Other`, in no particular order, and some more than once.
+    /// The ops of `kind`, which is not `Other`, in no particular order; some may be repeated.
     pub fn repeated_ops_of(&self, kind: OpKind) -> impl Iterator<Item = OpId> + '_ {
         let list = self.kinds.lists.get(kind as usize).filter(|_| self.has_any(&[kind]));
         let is_there = move |&op: &OpId| {
@@ -160,7 +160,7 @@ impl Program {
             }
             self.push_path(op, &mut paths);
             if is_post {
-                // After everything that is inside.
+                // Larger than the paths of all ops inside.
                 paths.push(u32::MAX);
             }
             keys.push((start as u32, paths.len() as u32, op));

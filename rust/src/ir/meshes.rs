@@ -5,7 +5,7 @@ use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A mesh as the program has it.
+/// A row of the mesh table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramMesh {
     /// The `sdy.mesh` symbol, `None` for a mesh written inside a sharding.

@@ -19,12 +19,12 @@ pub struct AttrRange {
 pub struct Attr {
     /// The name; never `sdy.sharding` or `sdy.sharding_rule`, see the module docs.
     pub name: StrId,
-    /// The text of the value; empty for a unit attribute (but at its offset, which tells whether it is in the
-    /// `<{...}>` of a generic form).
+    /// The text of the value. Empty for a unit attribute, at an offset that tells whether the
+    /// attribute is in the `<{...}>` of the generic form.
     pub value: Span,
 }
 
-/// What was changed of an op since it was parsed, for the printer.
+/// The parts of an op that were changed since it was parsed, for the printer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpFlags(u8);
 
@@ -35,7 +35,7 @@ impl OpFlags {
     pub const OPERANDS_CHANGED: Self = Self(2);
     /// Its results' names are not the ones in the text.
     pub const RESULTS_RENAMED: Self = Self(4);
-    /// It has no text of its own: print it from its fields.
+    /// It has no text of its own and is printed from its fields.
     pub const SYNTHESISED: Self = Self(8);
     /// Its name is not the one in the text; the rest of its syntax is the same.
     pub const RENAMED: Self = Self(32);
@@ -98,11 +98,11 @@ pub(super) struct Op {
     pub payload: PayloadId,
 }
 
-/// The text of an op, in a table of its own: passes but the printer rarely read it.
+/// The text of an op. It has its own table because only the printer needs it often.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpText {
-    /// Its text: from the end of the op before it (so leading white space and comments travel with
-    /// it) to its own end, location included.
+    /// Its text: from the end of the op before it (which includes leading white space and comments)
+    /// to its own end, location included.
     pub span: Span,
     /// Its attribute dictionary with braces in its text, or the empty span at the place where one
     /// would be inserted (`start == end`, not zero).

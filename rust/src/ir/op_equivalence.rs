@@ -1,9 +1,9 @@
-//! Classes of ops that are equal but for their shardings and operands, for those who complete one program again and again
-//! from different shardings.
+//! Equivalence classes of ops that are equal except for their shardings and operands, for programs
+//! that are completed many times from different shardings.
 
 use crate::index::OpId;
 
-/// Ops of a program that are alike, in pre-order, each with the number of its class.
+/// Ops in pre-order, each with the number of its equivalence class.
 #[derive(Clone, Debug, Default)]
 pub struct AlikeOps {
     /// The ops and their classes, which are below `num_classes`.

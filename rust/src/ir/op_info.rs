@@ -114,8 +114,8 @@ pub struct OpInfo {
 /// At least twice as many as there are ops.
 const NUM_SLOTS: usize = 1 << 10;
 
-/// For each slot, one more than the place of an op in [`OPS`], by the hash of its name, an op whose slot is taken in the next
-/// free one; 0 ends a search.
+/// An open-addressing hash table of [`OPS`]: each slot has one more than the index of an op, at the
+/// hash of its name or the next free slot; 0 is a free slot.
 static SLOTS: [u16; NUM_SLOTS] = slots();
 
 const fn slots() -> [u16; NUM_SLOTS] {
@@ -133,7 +133,7 @@ const fn slots() -> [u16; NUM_SLOTS] {
     slots
 }
 
-/// Where the search for the op called `name` starts.
+/// The first slot to search for the op called `name`.
 const fn slot_of(name: &str) -> usize {
     let mut hash = 0_usize;
     let mut at = 0;
@@ -307,7 +307,7 @@ ops! {
         "chlo.sinh" E Arrow, "chlo.square" E Arrow, "chlo.tan" E Arrow, "chlo.zeta" P Arrow,
         "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
         "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
-        // What XLA makes of HLO that StableHLO has no op for
+        // Ops that XLA converts HLO to if StableHLO has no op for it
         "mhlo.copy" P Same, "mhlo.erf" E Same, "mhlo.topk" P Arrow,
         // Shardy's pipelines
         "mpmd.assign" P Custom, "mpmd.unassign" P Custom, "mpmd.broadcast" P Custom,

@@ -9,7 +9,8 @@ pub struct OpRules {
     num_rules: usize,
     /// All ops with a rule in `rules`, and maybe some that had one earlier.
     carriers: Vec<OpId>,
-    /// The rules that propagation has set on ops without one in `rules`; they are removed all at once.
+    /// The rules that propagation has set on ops that are not in `rules`; they are removed
+    /// together.
     left: Vec<RuleId>,
 }
 
@@ -61,7 +62,7 @@ impl OpRules {
         self.rules[op.index()] = rule;
         true
     }
-    /// Sets `rules`, indexed by op, `NONE` where an op carries its own, as propagation's rules.
+    /// Sets `rules`, indexed by op, as propagation's rules; `NONE` for ops that carry their own.
     pub fn leave(&mut self, rules: Vec<RuleId>) {
         self.left = rules;
     }

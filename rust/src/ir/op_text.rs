@@ -1,4 +1,4 @@
-//! Finds the spans of the parts of an op that have none in the tables: its name, its attributes.
+//! Spans of parts of an op that the tables do not have: its name, its attributes.
 
 use super::{has_one_sharding, OpFlags, OpKind, Program, StaticShape};
 use crate::error::{Diagnostic, Span};
@@ -79,8 +79,8 @@ impl Program {
         let operands = self.op_operands(op).iter().map(|slot| shape(slot.value)).collect();
         [operands, self.op_results(op).map(shape).collect()]
     }
-    /// The start of the reference's messages about the sharding of the `index`-th of `count` results of
-    /// `op`, or of its operands if `is_input`.
+    /// The beginning of the reference's messages about the sharding of the `index`-th of `count`
+    /// results of `op`, or of its operands if `is_input`.
     pub fn sharding_subject(&self, op: OpId, is_input: bool, index: usize, count: usize) -> String {
         let side = self.sharding_side(op, is_input);
         let name = self.op_name(op);
@@ -90,8 +90,8 @@ impl Program {
             _ => format!("'{name}' op {side} {index} - "),
         }
     }
-    /// The reference's word for the shardings of the results of `op`, or of its operands; empty
-    /// if the op has a single sharding.
+    /// The reference's word for the shardings of the results of `op`, or of its operands if
+    /// `is_input`; empty if the op has a single sharding.
     pub fn sharding_side(&self, op: OpId, is_input: bool) -> &'static str {
         match (self.kind(op), is_input) {
             (OpKind::NamedComputation | OpKind::Fragment, true) => "in_shardings",
@@ -101,8 +101,8 @@ impl Program {
             (_, false) => "result",
         }
     }
-    /// `problem` at the place where MLIR reports errors in `op`, the line of the op's name. Its own span stays
-    /// marked if it is on another line.
+    /// `problem` at the place where MLIR reports errors in `op`: the line of the op's name. If the
+    /// problem's span is on another line, it becomes the detail.
     #[must_use]
     pub fn reported_at(&self, op: OpId, mut problem: Diagnostic) -> Diagnostic {
         let Some(name) = self.name_span(op) else { return problem };

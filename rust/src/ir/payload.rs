@@ -1,4 +1,4 @@
-//! Structured attributes of the ops that the engine itself works with.
+//! The payload of ops that the engine treats specially: parsed attributes.
 
 use crate::axis::AxisRef;
 use crate::index::{FuncId, MeshId, StrId};
@@ -28,8 +28,8 @@ pub enum Payload {
     Mesh(MeshId),
     /// `sdy.manual_computation`: the manual axes in order.
     ManualComputation(Vec<StrId>),
-    /// `sdy.named_computation`: its name, and whether in-shardings and out-shardings were written, even if
-    /// empty. It has them too if its arguments or results have shardings now.
+    /// `sdy.named_computation`: its name, and whether in-shardings and out-shardings are in the
+    /// text, even if empty. They are printed too if its arguments or results have shardings.
     NamedComputation {
         /// The name.
         name: StrId,
@@ -38,8 +38,8 @@ pub enum Payload {
         /// Whether `out_shardings` was written.
         has_out_shardings: bool,
     },
-    /// `mpmd.fragment`: its mesh, and whether in-shardings and out-shardings were written, even if empty, as in
-    /// [`Payload::NamedComputation`].
+    /// `mpmd.fragment`: its mesh, and whether in-shardings and out-shardings are in the text, even
+    /// if empty, as in [`Payload::NamedComputation`].
     Fragment {
         /// The name of its mesh.
         mesh: StrId,
@@ -49,18 +49,19 @@ pub enum Payload {
         has_in_shardings: bool,
         /// Whether `out_shardings` was written.
         has_out_shardings: bool,
-        /// Whether the header has shardings that are none of its values, as those over a mesh that the module does not have.
+        /// Whether the header has shardings that no value stores, such as those over a mesh that
+        /// the module does not have.
         has_foreign_shardings: bool,
     },
     /// `sdy.sharding_group`: the group id.
     ShardingGroup(i64),
     /// `sdy.propagation_barrier`: the direction that it lets through.
     PropagationBarrier(Direction),
-    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes for each dim, and how
-    /// `sdy.reduce_scatter` reduces, which is the sum for the others.
+    /// `sdy.all_gather`, `sdy.all_slice`, `sdy.reduce_scatter`, `sdy.sharded_to_unreduced`: axes
+    /// for each dim, and the reduction of `sdy.reduce_scatter`, `Sum` for the others.
     AxesPerDim(Vec<Vec<AxisRef>>, ReductionOp),
-    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes, and how `sdy.all_reduce` reduces, which is the sum for
-    /// the other.
+    /// `sdy.all_reduce`, `sdy.replicated_to_unreduced`: the axes, and the reduction of
+    /// `sdy.all_reduce`, `Sum` for the other.
     Axes(Vec<AxisRef>, ReductionOp),
     /// `sdy.all_to_all`: axes, source dim, target dim of each parameter.
     AllToAll(Vec<(Vec<AxisRef>, i64, i64)>),
@@ -71,7 +72,7 @@ impl Payload {
     pub const fn axes_per_dim(axes: Vec<Vec<AxisRef>>) -> Self {
         Self::AxesPerDim(axes, ReductionOp::Sum)
     }
-    /// How a collective reduces; the sum for all that do not.
+    /// The reduction of a collective; `Sum` for ops that do not reduce.
     pub const fn reduction_op(&self) -> ReductionOp {
         match self {
             Self::AxesPerDim(_, reduction_op) | Self::Axes(_, reduction_op) => *reduction_op,

@@ -7,7 +7,7 @@ use crate::index::{FuncId, ShardingId, TypeId};
 /// An argument or a result of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// Its type; for an argument of a function with a body the same as its block's.
+    /// Its type; for an argument of a function with a body, the type of the block argument.
     pub ty: TypeId,
     /// The sharding of a result, or of an argument of a declaration (with a body it is on the block
     /// argument).
@@ -40,7 +40,7 @@ impl PortRange {
         debug_assert!(index < self.len as usize);
         self.start as usize + index
     }
-    /// This run extended by the port at `position`, which follows it.
+    /// This range extended by the port at `position`, which follows it.
     fn with_last(self, position: usize) -> Self {
         let last = position as u32;
         debug_assert!(self.len == 0 || self.start + self.len == last);
@@ -59,13 +59,13 @@ impl Program {
     pub fn func_results(&self, func: FuncId) -> &[Port] {
         &self.ports[self.functions[func].results.positions()]
     }
-    /// Gives `func`, to which the last port was added too, one more argument.
+    /// Adds an argument to `func`, which must be the function that the last port was added to.
     pub(crate) fn push_func_arg(&mut self, func: FuncId, port: Port, dict: Span) {
         let position = self.push_port(port, dict);
         let range = &mut self.functions[func].args;
         *range = range.with_last(position);
     }
-    /// Gives `func`, to which the last port was added too, one more result.
+    /// Adds a result to `func`, which must be the function that the last port was added to.
     pub(crate) fn push_func_result(&mut self, func: FuncId, port: Port) {
         let position = self.push_port(port, Span::EMPTY);
         let range = &mut self.functions[func].results;

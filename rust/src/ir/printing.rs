@@ -82,8 +82,8 @@ impl Printing {
     pub fn function(&self, func: FuncId) -> &FunctionText {
         &self.functions[func]
     }
-    /// The prefix of the names of values that have none in the text; no name in the text starts with it. `make` is called
-    /// if it was never asked for.
+    /// The prefix of the names that the printer makes up; no name in the text starts with it.
+    /// `make` computes it on the first call.
     pub fn fresh_prefix(&self, make: impl FnOnce() -> String) -> &str {
         self.fresh_prefix.get_or_init(make)
     }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// A whole module.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The version of Shardy that the program is read, verified and propagated as.
+    /// The version of Shardy by which the program is read, verified and propagated.
     pub(super) shardy: Version,
     /// The source and what passes have added to it.
     pub(super) text: TextPool,
@@ -69,7 +69,7 @@ pub struct Program {
     pub(super) ports: Vec<Port>,
     /// Attribute dictionaries, one after the other.
     pub(super) attrs: Vec<Attr>,
-    /// Whether attributes name symbols.
+    /// Whether attributes may refer to symbols.
     pub(super) symbol_attrs: SymbolAttrs,
     /// Structured attributes of ops that have some.
     pub(super) payloads: IdVec<PayloadId, Payload>,
@@ -83,7 +83,8 @@ pub struct Program {
     pub(super) edge_specs: EdgeSpecs,
     /// Values of attribute and type aliases (`#loc1`, `!t`), by name with its sigil.
     pub(super) aliases: FxHashMap<StrId, Span>,
-    /// Which ops are alike, as was found of them when there were so many ops.
+    /// The equivalence classes of ops that an earlier run has found, and the number of op ids at
+    /// that time.
     pub(super) alike: Option<(Arc<AlikeOps>, usize)>,
     /// The tables for the printer.
     pub(super) printing: Printing,

@@ -328,7 +328,7 @@ impl Program {
     pub fn attr(&self, op: OpId, name: &str) -> Option<&str> {
         self.attr_value(op, name).map(|span| self.text.get(span))
     }
-    /// Where the text of attribute `name` of `op` stands.
+    /// The span of the text of attribute `name` of `op`.
     pub fn attr_value(&self, op: OpId, name: &str) -> Option<Span> {
         let attrs = self.op_attrs(op).iter();
         attrs.copied().find(|attr| self.strings.get(attr.name) == name).map(|attr| attr.value)
@@ -352,7 +352,7 @@ impl Program {
     }
 }
 
-/// Numbers of ids, for tables with one row for each op, value or the like. Ids of erased rows count.
+/// Sizes of tables with one row for each op, value and so on; erased rows count.
 impl Program {
     /// How many ids of ops there are, those of erased ops included.
     #[inline]

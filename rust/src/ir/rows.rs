@@ -11,8 +11,8 @@ use crate::index::{
 };
 
 impl Program {
-    /// Reserves memory, if there is enough, for `ops` more ops with values and operands as in most programs: a
-    /// table that grows instead needs both its old and its new memory while it is copied.
+    /// Reserves memory, if available, for `ops` more ops with a typical number of values and
+    /// operands, since a table that grows needs its old and its new memory at the same time.
     pub fn reserve(&mut self, ops: usize) {
         let (values, operands) = (ops + ops / 8, ops + ops / 2);
         self.ops.reserve(ops);
@@ -56,7 +56,8 @@ impl Program {
         self.printing.flags.push(OpFlags::default());
         self.ops.push(row)
     }
-    /// Gives `op`, which got the last operand added, one more; `text` is where its name stands.
+    /// Adds an operand to `op`, which must be the op that the last operand was added to; `text` is
+    /// the offset of its name.
     #[inline(always)]
     pub(crate) fn push_operand(&mut self, op: OpId, value: ValueId, text: u32) {
         let slot = self.operands.push(Operand {
@@ -74,7 +75,8 @@ impl Program {
         row.num_operands += 1;
         self.link_use(slot, value);
     }
-    /// Gives `op`, which got the last value added, one more result; `name` is where its name stands.
+    /// Adds a result to `op`, which must be the owner of the last value added; `name` is the offset
+    /// of its name.
     #[inline(always)]
     pub(crate) fn push_result(&mut self, op: OpId, ty: TypeId, name: u32) -> ValueId {
         let value = self.push_value(Value::new(ty, ValueDef::Result(op)), name, ShardingId::NONE);
@@ -86,7 +88,8 @@ impl Program {
         row.num_results += 1;
         value
     }
-    /// Gives `block`, which got the last value added, one more argument; `name` is where its name stands.
+    /// Adds an argument to `block`, which must be the owner of the last value added; `name` is the
+    /// offset of its name.
     pub(crate) fn push_block_arg(&mut self, block: BlockId, ty: TypeId, name: u32) -> ValueId {
         let value = self.push_value(Value::new(ty, ValueDef::Arg(block)), name, ShardingId::NONE);
         let row = &mut self.blocks[block];
@@ -104,7 +107,8 @@ impl Program {
         self.value_shardings.push(sharding);
         self.values.push(value)
     }
-    /// Gives `op`, which got the last region added, one more, without blocks.
+    /// Adds a region without blocks to `op`, which must be the op that the last region was added
+    /// to.
     pub(crate) fn push_region(&mut self, op: OpId, span: Span) -> RegionId {
         let (first_block, last_block) = (BlockId::NONE, BlockId::NONE);
         let region = self.regions.push(Region { op, first_block, last_block });
@@ -142,7 +146,7 @@ impl Program {
         }
         self.regions[region].last_block = block;
     }
-    /// Adds the function that `op` is, without arguments, results and body.
+    /// Adds the function of `op`, without arguments, results and body.
     pub(crate) fn push_function(&mut self, op: OpId, name: StrId) -> FuncId {
         self.printing.functions.push(super::FunctionText::default());
         let (args, results) = (PortRange::default(), PortRange::default());
@@ -158,7 +162,7 @@ impl Program {
 }
 
 impl Program {
-    /// Gives `op` these operands, which have no text.
+    /// Adds these operands, which are not in the text, to `op`.
     pub(super) fn push_operands(&mut self, op: OpId, values: &[ValueId]) {
         for &value in values {
             self.push_operand(op, value, NO_NAME);

@@ -18,8 +18,8 @@ pub struct Signature {
     pub name: StrId,
     /// The first op that has this signature: its attributes and custom syntax are every such op's.
     pub example: OpId,
-    /// The example's text between its name and its first region or type signature: where its
-    /// attributes stand in custom syntax.
+    /// The example's text between its name and its first region or type signature, which has the
+    /// attributes in custom syntax.
     pub syntax: Span,
     /// The length of its key without types.
     pub stem_len: u32,
@@ -29,7 +29,7 @@ pub struct Signature {
     pub result_types: Box<[TypeId]>,
 }
 
-/// The rules of a program's signatures, as far as a rule source has made them.
+/// The rules of a program's signatures, as far as they were computed.
 ///
 /// A signature has at most two: an op has the second one if the ops around it meet a condition that the rule
 /// source defines. The two are equal if the rule does not depend on the ops around it.
@@ -37,7 +37,7 @@ pub struct Signature {
 pub struct SignatureRules {
     /// The generation of the rule source that the rules are from; 0 if there are none yet.
     generation: u64,
-    /// How many rows of the op table were searched for ops that lack a signature.
+    /// The number of op ids that were searched for ops without a signature.
     pub(super) signed_ops: usize,
     plain: IdVec<SignatureId, [RuleId; 2]>,
     conservative: IdVec<SignatureId, [RuleId; 2]>,
@@ -81,7 +81,7 @@ pub fn may_have_rule(kind: OpKind, traits: OpTraits) -> bool {
         )
 }
 
-/// Attribute values with more bytes are hashed in keys.
+/// Longer attribute values, in bytes, are replaced by their hash in keys.
 const MAX_VALUE_LEN: usize = 512;
 
 /// The separator in keys before the types of operands.
@@ -102,7 +102,7 @@ pub fn write_attr(name: &str, value: &str, key: &mut String) {
         key.push_str(value);
         return;
     }
-    // Payloads are not kept twice.
+    // Keys have only a hash of long values, so that these are not stored twice.
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     let _ = write!(key, "#{} {}", hasher.finish(), value.len());
@@ -140,8 +140,8 @@ impl Program {
         let Signature { name, example, syntax, .. } = self.signatures[old];
         self.ops[op].signature = self.intern_signature(op, &mut key, name, example, syntax);
     }
-    /// Updates the signature of `op` after attribute `name` has been set to `value`. Ops that differ in their channel alone
-    /// keep one signature.
+    /// Updates the signature of `op` after attribute `name` has been set to `value`. Ops that
+    /// differ in their channel id alone keep one signature.
     pub(super) fn resign_with_attr(&mut self, op: OpId, name: &str, value: &str) {
         let Some(old) = self.ops[op].signature.get().filter(|_| name != "channel_handle") else {
             return;
@@ -179,8 +179,8 @@ impl Program {
             known.insert(change.clone(), self.ops[op].signature);
         }
     }
-    /// Updates `op`, which had the signature of `first`, as [`Program::update_types`] does. `first` is updated already; if `op`
-    /// has its types, it gets its signature.
+    /// Updates `op`, which had the signature of `first`, as [`Program::update_types`] does. `first`
+    /// is updated already; if `op` has the same types, it gets the signature of `first`.
     pub fn update_types_like(&mut self, first: OpId, op: OpId) {
         if self.have_equal_types(first, op) {
             self.ops[op].signature = self.ops[first].signature;
@@ -207,7 +207,7 @@ impl Program {
                 type_of_result(one.first_result, index) == type_of_result(two.first_result, index)
             })
     }
-    /// Gives `op`, which a pass has made, a signature.
+    /// Computes the signature of `op`, which a pass has made.
     pub fn sign_op(&mut self, op: OpId) {
         let name = self.ops[op].name;
         let mut key = self.strings.get(name).to_owned();
@@ -239,8 +239,8 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 pub struct SignatureTable {
     signatures: IdVec<SignatureId, Signature>,
-    /// The keys, the text that rules depend on: the `i`-th string is that of the `i`-th signature. They are shared with the
-    /// caches that have adopted them, and copied before one of these changes.
+    /// The keys, the text that rules depend on: the `i`-th string is that of the `i`-th signature.
+    /// They are shared with the caches that have adopted them; a write copies them first.
     keys: Arc<Interner>,
 }
 

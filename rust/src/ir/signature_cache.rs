@@ -1,7 +1,8 @@
 //! A cache of facts about signatures, which programs of one process share.
 //!
-//! Signature ids differ between programs, so an entry is found by the key of its signature. A full cache takes no
-//! more entries: evicting some for a program in which no two ops are alike would not pay off.
+//! Signature ids differ between programs, so an entry is found by the key of its signature. A full
+//! cache takes no more entries: eviction would not help a program whose ops all have different
+//! signatures.
 
 use super::signature::SignatureTable;
 use super::strings::Interner;
@@ -17,11 +18,12 @@ pub const MAX_BYTES: usize = 16 << 20;
 /// Entries by the keys of signatures.
 #[derive(Debug)]
 pub struct SignatureCache<T> {
-    /// Shared with the program that they were adopted from, and copied before they change.
+    /// The keys; shared with the program that they were adopted from until one of the two adds
+    /// keys.
     keys: Arc<Interner>,
     entries: Vec<T>,
-    /// Index of the entry after the last one that was found: a program that is met again looks up keys in the
-    /// same order.
+    /// Index of the entry after the last one found: if a program is seen again, it looks up keys in
+    /// the same order.
     next: usize,
 }
 
@@ -40,7 +42,7 @@ impl<T> SignatureCache<T> {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
-    /// Expects the keys of another program, from the first one on.
+    /// Begins the look-ups of another program at the first entry.
     pub fn rewind(&mut self) {
         self.next = 0;
     }
@@ -61,8 +63,8 @@ impl<T> SignatureCache<T> {
         let index = self.find(key)?;
         self.entries.get_mut(index)
     }
-    /// Gives a cache without entries those of all signatures of a program, in their order, unless they are too many:
-    /// for less than adding them one by one. Whether it has them now.
+    /// Fills an empty cache with entries for all signatures of a program, in their order, unless
+    /// there are too many. This is faster than adding them one by one. Returns whether it was done.
     pub fn adopt(&mut self, signatures: &SignatureTable, entries: Vec<T>) -> bool {
         let keys = signatures.keys();
         let fits = keys.len() <= MAX_ENTRIES && keys.num_bytes() <= MAX_BYTES;

@@ -5,8 +5,8 @@ use crate::index::{Id, StrId};
 use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 
-/// Gives equal strings equal ids. The strings are stored one after the other in one text, without an allocation for
-/// each.
+/// Gives equal strings equal ids. The strings are stored one after the other in one text, without
+/// an allocation for each string.
 #[derive(Clone, Debug, Default)]
 pub struct Interner {
     text: String,
@@ -28,7 +28,7 @@ impl Interner {
         self.ids.insert(hash, id);
         id
     }
-    /// Makes space for this many strings, which are this long together.
+    /// Reserves memory for this many strings, with this many bytes in total.
     pub fn reserve(&mut self, count: usize, bytes: usize) {
         self.text.reserve(bytes);
         self.ends.reserve(count);

@@ -14,13 +14,14 @@ pub(super) struct SymbolAttrs {
 }
 
 impl Program {
-    /// Records that the attributes from `start` on repeat the texts of earlier ones and need no search.
+    /// Records that the attributes from `start` on have texts that occurred before and need no
+    /// search.
     pub(crate) fn skip_repeated_attrs(&mut self, start: u32) {
         if self.symbol_attrs.seen == start as usize {
             self.symbol_attrs.seen = self.attrs.len();
         }
     }
-    /// The name of the symbol that `op` is.
+    /// The symbol name of `op`, if it defines a symbol.
     pub fn symbol_of(&self, op: OpId) -> Option<&str> {
         match self.payload(op) {
             Some(Payload::Function(id)) => Some(self.str(self.func_name(*id))),
@@ -39,7 +40,8 @@ impl Program {
     }
 }
 
-/// The names of the symbols that `text`, an attribute, refers to, as they are written: `@a` and `@"a"`.
+/// The names of the symbols that `text`, an attribute, refers to, without `@` and quotes: `@a` and
+/// `@"a"` give `a`.
 pub fn symbols_in(text: &str) -> impl Iterator<Item = &str> {
     memchr::memchr_iter(b'@', text.as_bytes()).map(|at| symbol_name(&text[at + 1..]))
 }
@@ -56,7 +58,7 @@ fn symbol_name(text: &str) -> &str {
 /// The symbols of a module: those that it has when the table is made, and functions inserted since.
 #[derive(Clone, Debug, Default)]
 pub struct SymbolTable {
-    /// The function of each name; `NONE` is a symbol that is no function.
+    /// The function of each name; `Some(NONE)` is a symbol that is not a function.
     symbols: IdVec<StrId, Option<FuncId>>,
     counter: u64,
     /// Buffer for the names that are tried.
@@ -92,7 +94,7 @@ impl SymbolTable {
     pub fn function(&self, name: StrId) -> Option<FuncId> {
         (*self.symbols.get(name)?)?.get()
     }
-    /// Begins to count anew, as a new table of the module would.
+    /// Restarts the counter of fresh names, as a new table of the module would.
     pub fn restart_numbers(&mut self) {
         self.counter = 0;
     }

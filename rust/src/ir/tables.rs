@@ -62,12 +62,12 @@ impl Program {
     pub fn type_text(&self, ty: TypeId) -> &str {
         self.text.get(self.types.text(ty))
     }
-    /// Hands `alike`, what a pass would find, to the next run of that pass. Until then ops may be erased, but nothing else about
-    /// them may change but shardings.
+    /// Leaves `alike`, the equivalence classes of ops, to the next run of a pass. Until then ops
+    /// may be erased, but no op may change except in its shardings.
     pub fn hand_on(&mut self, alike: Arc<AlikeOps>) {
         self.alike = Some((alike, self.ops.len()));
     }
-    /// What was handed on, unless ops were made since.
+    /// The equivalence classes left by [`Program::hand_on`], unless ops were made since.
     pub fn take_handed_on(&mut self) -> Option<Arc<AlikeOps>> {
         let (alike, num_ops) = self.alike.take()?;
         (num_ops == self.ops.len()).then_some(alike)
@@ -123,7 +123,7 @@ impl Program {
     pub fn intern_sharding(&mut self, sharding: TensorSharding) -> ShardingId {
         self.shardings.intern(sharding)
     }
-    /// Replaces the table of shardings by `table`, which has all of its shardings, with the same ids.
+    /// Replaces the table of shardings by `table`, which extends it: all ids keep their meaning.
     pub fn adopt_shardings(&mut self, table: &ShardingTable) {
         self.shardings.clone_from(table);
     }

@@ -1,4 +1,4 @@
-//! Types of tensors for ops that passes make.
+//! Tensor types for ops that passes make.
 
 use super::{element_bits, ElementType, Program, Type};
 use crate::index::TypeId;

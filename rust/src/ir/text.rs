@@ -13,12 +13,12 @@ pub type Source = Arc<dyn AsRef<str> + Send + Sync>;
 pub struct TextPool {
     source: Source,
     added: String,
-    /// Where long texts stand that may be added again, by hash.
+    /// The spans of long added texts by hash, so that they are not added twice.
     long: FxHashMap<u64, Span>,
 }
 
-/// Texts from this length on are looked up before they are added: groups of devices are long, and the same for many
-/// collectives.
+/// Texts of at least this many bytes are looked up before they are added: replica groups are long,
+/// and equal for many collectives.
 const LONG: usize = 64;
 
 impl Default for TextPool {
@@ -76,7 +76,7 @@ impl TextPool {
         self.added.push_str(text);
         Span::new(start, start + text.len() as u32)
     }
-    /// Where `text` stands, which may have been added before.
+    /// The span of `text`, which is added unless it was before.
     pub fn add_once(&mut self, text: &str) -> Span {
         if text.len() < LONG {
             return self.add(text);

@@ -11,13 +11,14 @@ use std::hash::BuildHasher;
 pub struct ElementType {
     /// Its text, `f32`, `complex<f32>`, `!quant.uniform<...>`.
     pub text: StrId,
-    /// Bits an element takes, where known (`i1` takes 8, `i4` 4, `complex<f32>` 64).
+    /// Bits of an element, if known (8 for `i1`, 4 for `i4`, 64 for `complex<f32>`).
     pub bits: Option<u32>,
 }
 
-/// Bits that an element of type `text` takes on a device: the number in the name of integers and floats, but 8
-/// for `i1`, which is a byte in XLA; 64 for `index`; twice those of the part for `complex<...>`; those that are stored for
-/// quantized ones. `None` for types without a fixed size.
+/// Bits that an element of type `text` takes on a device: the number in the name of an integer or
+/// float type, but 8 for `i1`, which is a byte in XLA; 64 for `index`; twice the bits of the part
+/// for `complex<...>`; the bits of the storage type for quantized types. `None` for types without a
+/// fixed size.
 pub fn element_bits(text: &str) -> Option<u32> {
     if let Some(stored) = stored_type(text) {
         return element_bits(stored).or_else(|| stored.strip_prefix('u')?.parse().ok());
@@ -36,14 +37,14 @@ pub fn element_bits(text: &str) -> Option<u32> {
     }
     let prefixes = ["bf", "tf", "f", "si", "ui", "i"];
     let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;
-    // In `f8E4M3FN` the number of bits comes before their layout.
+    // In `f8E4M3FN` the number of bits is followed by the layout of exponent and mantissa.
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let is_layout = rest[digits..].is_empty() || rest.as_bytes()[digits] == b'E';
     rest[..digits].parse().ok().filter(|&bits| is_layout && bits > 0)
 }
 
-/// The type in which elements of the quantized type `text` are stored: `i8` of `!quant.uniform<i8<-7:7>:f32, 2.0>`, `u4` of
-/// `!quant.any<u4>`.
+/// The storage type of the quantized type `text`: `i8` of `!quant.uniform<i8<-7:7>:f32, 2.0>`, `u4`
+/// of `!quant.any<u4>`.
 fn stored_type(text: &str) -> Option<&str> {
     let prefixes = ["!quant.uniform<", "!quant.any<"];
     let rest = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix))?;

@@ -4,7 +4,7 @@ use super::{Op, OpKind, OpTraits, Program};
 use crate::bitset::BitSet;
 use crate::index::{Id, OpId, ValueId};
 
-/// Which ops that nothing uses are erased, of those without side effects.
+/// Which unused ops without side effects are erased.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unused {
     /// All of them.
@@ -14,7 +14,7 @@ pub enum Unused {
 }
 
 impl Program {
-    /// The ops in the program none of whose results is used, in the order of their ids.
+    /// The ops in the program without used results, in the order of their ids.
     pub fn unused_ops(&self) -> impl Iterator<Item = OpId> + '_ {
         let is_unused = |row: &Op| {
             let results = row.first_result.index()..;
@@ -27,10 +27,10 @@ impl Program {
         let rows = self.ops.ids().zip(self.ops.iter());
         rows.filter(move |(_, row)| is_unused(row)).map(|(op, _)| op)
     }
-    /// Erases ops whose results nobody uses, and which have no side effects.
+    /// Erases ops that have no side effects and whose results are not used.
     pub fn erase_unused(&mut self, unused: Unused) {
         let ops: Vec<OpId> = self.pre_order(self.module_op()).collect();
-        // Ops that more than compute results, and those around them.
+        // Ops with side effects, and the ops that enclose them.
         let mut has_effects = BitSet::new(self.num_op_ids());
         // Users come before what they use, and ops before those around them.
         for &op in ops.iter().rev() {
@@ -48,7 +48,8 @@ impl Program {
     }
 }
 
-/// Whether `op`, without what is inside it, is no symbol or mark for propagation, and has no effect besides its results.
+/// Whether `op`, apart from ops inside it, has no side effects, is not a symbol, and does not
+/// affect propagation.
 fn is_free_of_effects(program: &Program, op: OpId, unused: Unused) -> bool {
     match program.kind(op) {
         OpKind::Module
@@ -72,7 +73,7 @@ fn is_free_of_effects(program: &Program, op: OpId, unused: Unused) -> bool {
     }
 }
 
-/// Ops that do more than to compute their results. XLA counts `rng` as such.
+/// Ops of kind `Other` with side effects; XLA treats `rng` as one of these.
 const EFFECTS: [&str; 8] = [
     "func.call_indirect",
     "stablehlo.async_done",

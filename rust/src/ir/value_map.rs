@@ -4,11 +4,12 @@ use crate::index::{Id, ValueId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The most room for keys in the hash map that is kept: to clear more takes longer than to make room anew.
+/// The largest capacity of the hash map that is kept on `clear`: clearing a larger one takes longer
+/// than a new allocation.
 const FEW: usize = 16;
 
-/// A map from values to values. Keys with ids close together, as those of one function, are looked up in an
-/// array, by their distance from the first; others in a hash map.
+/// A map from values to values. Values whose ids are close together, as those of one function, are
+/// looked up in an array indexed by the distance from the first id; others in a hash map.
 #[derive(Clone, Debug, Default)]
 pub struct ValueMap {
     first: usize,
@@ -44,13 +45,13 @@ impl ValueMap {
         self.near[at] = image;
         self.num_near += 1;
     }
-    /// Forgets everything, and makes room for the values with these ids, which are looked up in the array.
+    /// Clears the map, and prepares the array for the values with these ids.
     pub fn clear_for(&mut self, values: Range<usize>) {
         self.clear();
         self.first = values.start;
         self.near.resize(values.len(), ValueId::NONE);
     }
-    /// Forgets everything.
+    /// Clears the map.
     pub fn clear(&mut self) {
         self.near.clear();
         self.num_near = 0;

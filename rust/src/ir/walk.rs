@@ -1,4 +1,4 @@
-//! Walks over an op and all ops inside it, linear, without recursion or allocation.
+//! Walks over an op and all ops inside it, in linear time, without recursion or allocation.
 
 use super::Program;
 use crate::index::{Id, OpId, RegionId, ValueId};
@@ -50,7 +50,7 @@ impl Program {
     pub fn post_order(&self, root: OpId) -> PostOrder<'_> {
         PostOrder { program: self, root, last: OpId::NONE }
     }
-    /// The op after `op` in a pre-order walk of `root`: for walks that edit what they pass.
+    /// The op after `op` in a pre-order walk of `root`: for walks during which ops are edited.
     #[inline]
     pub fn next_in_pre_order(&self, op: OpId, root: OpId) -> Option<OpId> {
         let row = &self.ops[op];
@@ -111,7 +111,7 @@ impl Program {
         }
         self.first_op_from_region(self.regions[region].op, self.region_index(region) + 1)
     }
-    /// The op after `op` and everything inside it, staying inside `root`.
+    /// The op in `root` after `op` and everything inside it, in pre-order.
     #[inline]
     pub fn next_outside(&self, op: OpId, root: OpId) -> Option<OpId> {
         let next = self.ops[op].next;
@@ -150,7 +150,7 @@ impl Iterator for PreOrder<'_> {
 }
 
 impl PostOrder<'_> {
-    /// The next op where it is not the next in the block of the op returned last.
+    /// The next op if it is not simply the next one in the current block.
     fn step(&mut self) -> Option<OpId> {
         let program = self.program;
         let next = match self.last.get() {

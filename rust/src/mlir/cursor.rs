@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
             }
         }
     }
-    /// Skips space and returns the byte there.
+    /// Skips space and returns the next byte.
     #[inline]
     pub fn next_byte(&mut self) -> u8 {
         self.skip_space();
@@ -227,8 +227,8 @@ impl<'a> Cursor<'a> {
         };
         value.ok_or_else(|| syntax(self.here_from(start), "expected an integer of 64 bits").into())
     }
-    /// Steps over a string in quotes and returns what is between them, escapes as they stand: a quote,
-    /// a backslash, `n`, `t` or two hexadecimal digits after a backslash.
+    /// Steps over a string in quotes and returns its text with escapes left as they are: a quote, a
+    /// backslash, `n`, `t` or two hexadecimal digits after a backslash.
     pub fn string(&mut self) -> Result<&'a str> {
         let start = self.pos;
         let bytes = self.text.as_bytes();
@@ -338,14 +338,14 @@ impl<'a> Cursor<'a> {
         let message = format!("expected '{}'", closing(partner) as char);
         syntax(self.here(), message).with_related(open, "to close this").into()
     }
-    /// The character here, as a span; empty at the end.
+    /// The span of the next character; empty at the end.
     pub fn here(&self) -> Span {
         let rest = self.text.get(self.pos..).unwrap_or("");
         let len = rest.chars().next().map_or(0, char::len_utf8);
         let pos = self.pos.min(self.text.len());
         Span::new(pos as u32, (pos + len) as u32)
     }
-    /// From `start` to here, at least a character.
+    /// The span from `start` to here, at least one character.
     pub fn here_from(&self, start: usize) -> Span {
         if self.pos > start {
             self.span_since(start)
@@ -375,7 +375,7 @@ impl<'a> Cursor<'a> {
             Some(found) if !found.is_empty() => format!("expected {what}, found '{found}'"),
             _ => format!("expected {what}, found the end of the text"),
         };
-        // Where the line before should go on, the error is at its end.
+        // MLIR reports an unexpected end of a line at the end of that line.
         let before = self.text.get(..start).unwrap_or("").trim_end().len();
         let ends_line = self.text.get(before..start).is_some_and(|gap| gap.contains('\n'));
         let is_token =

@@ -11,7 +11,7 @@ pub(in crate::mlir) fn unescaped(body: &str) -> Cow<'_, str> {
     }
 }
 
-/// Resolves `\\`, `\"`, `\n`, `\t` and two hex digits; bytes that are no UTF-8 are replaced.
+/// Resolves `\\`, `\"`, ` `, `\t` and two hex digits; bytes that are not UTF-8 are replaced.
 fn unescape(body: &str) -> String {
     let mut bytes = Vec::with_capacity(body.len());
     let mut rest = body.as_bytes();

@@ -1,7 +1,9 @@
-//! Groups of devices that a collective names by axes of a mesh:
+//! Replica groups of a collective that are given by mesh axes:
+//!
 //! `replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`.
 //!
-//! JAX writes them since 0.11. Axes are of `StableHLO` or, in Shardy's own lowering until jaxlib 0.10, of `sdy`.
+//! JAX emits them since 0.11. Axis references are attributes of `StableHLO` or, in Shardy's own
+//! lowering until jaxlib 0.10, of `sdy`.
 
 use super::escapes::unescaped;
 use super::grammar::field;
@@ -10,22 +12,22 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::mesh::Mesh;
 
-/// The attribute of collectives that has the groups of devices.
+/// The attribute of collectives with the replica groups.
 pub const REPLICA_GROUPS: &str = "replica_groups";
 
-/// The groups of a collective, as text.
+/// The text of a collective's replica groups.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupsByAxes<'a> {
     /// The attribute.
     text: &'a str,
-    /// The range of the mesh in it.
+    /// The range of the mesh in `text`.
     mesh: (usize, usize),
-    /// `@mesh`, or a mesh that is written out.
+    /// `@mesh`, or an inline mesh.
     pub mesh_text: &'a str,
 }
 
 impl<'a> GroupsByAxes<'a> {
-    /// The groups of `op`; `None` if it has none, or lists them.
+    /// The groups of `op`; `None` if it has none, or lists device ids.
     pub fn of(program: &'a Program, op: OpId) -> Option<Self> {
         let text = resolved(program, program.attr(op, REPLICA_GROUPS)?);
         if !text.starts_with("#stablehlo.replica_group_mesh_axes<") {
@@ -47,10 +49,10 @@ impl<'a> GroupsByAxes<'a> {
         let (before, after) = self.around_mesh();
         format!("{before}{mesh}{after}")
     }
-    /// The axes, major to minor within a group, where the mesh is `mesh`; `None` where it lacks one.
+    /// The axes, major to minor within a group, on `mesh`; `None` if it lacks an axis.
     pub fn axes(&self, mesh: &Mesh) -> Option<Vec<AxisRef>> {
         let (start, end) = field(self.text, "axes")?;
-        // Names are in quotes, and between two of them stand the numbers of the first one's sub-axis only.
+        // Names are quoted, and the text between two names has only the sub-axis of the first.
         let mut parts = self.text[start..end].split('"').skip(1);
         let mut axes = Vec::new();
         while let (Some(name), Some(rest)) = (parts.next(), parts.next()) {

@@ -1,8 +1,9 @@
-//! MLIR text: parsing it to a [`Program`](crate::ir::Program), and printing one.
+//! MLIR text: parses it to a [`Program`](crate::ir::Program), and prints one.
 //!
-//! The parser reads every op of `StableHLO`, CHLO, `func` and Shardy in the dialect's custom syntax and any
-//! op in generic form. It parses structure, names, types and Shardy's attributes, and stores all else as
-//! spans. The printer copies the text of unchanged ops and splices edits into that of changed ones.
+//! The parser reads every op of `StableHLO`, CHLO, `func` and Shardy in the dialect's custom syntax
+//! and any op in generic form. It parses structure, names, types and Shardy's attributes, and
+//! stores everything else as spans. The printer copies the text of unchanged ops and splices edits
+//! into that of changed ones.
 //!
 //! Source: MLIR's language reference; the assembly formats of `StableHLO`, CHLO and Shardy.
 

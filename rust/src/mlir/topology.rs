@@ -1,4 +1,4 @@
-//! The meshes of a pipeline: the topology of a function, and the mesh that a tensor is on.
+//! Meshes of a pipeline: the topology of a function, and the mesh of a tensor.
 
 use super::cursor::Cursor;
 use super::grammar::{skip_attribute, skip_type};
@@ -7,7 +7,7 @@ use crate::index::{OpId, TypeId};
 use crate::ir::{OpKind, Program, Type};
 use crate::mesh::Mesh;
 
-/// The attribute of a function that has its topology.
+/// The attribute of a function with its topology.
 pub const TOPOLOGY: &str = "topology";
 
 /// A type of tensors on a mesh.
@@ -19,7 +19,7 @@ pub struct MeshTensor<'p> {
     pub tensor: TypeId,
     /// The sharding, `<@mesh, [{"x"}]>`.
     pub sharding: Option<&'p str>,
-    /// The memory that it is in.
+    /// Its memory kind.
     pub memory_kind: Option<&'p str>,
 }
 

@@ -2,28 +2,31 @@
 //!
 //! # The state of a module while a pass manager runs on it
 //!
-//! A module has a *last state*: the program as it was parsed, or as the last run that succeeded left it.
+//! A module has a *last state*: the program as it was parsed, or as the last successful run left
+//! it.
 //!
-//! 1. **Readers see the last state**, in any thread, also in functions that a run calls: progress callbacks,
-//!    rules, signal handlers. They never see a program that passes are changing, they do not wait for the
-//!    run, and they never fail because of it. Objects that a reader has do not change.
-//! 2. **One run at a time.** A second run on the same module, from another thread or from a callback of the
-//!    run, is refused at once with `busy`. It does not wait, so that runs cannot deadlock. Runs on different
-//!    modules are independent; to run passes on one program in several threads give each thread a copy, which
-//!    takes constant time until it is run on.
-//! 3. **A run that fails changes nothing**, whether by an error, an exception in a callback or an interrupt:
-//!    the last state is kept, and the next run starts from it.
-//! 4. A run that succeeds makes its program the last state atomically.
-//! 5. **Nothing in shardcore waits for a user's function to return.** A thread that needs a value that another
-//!    one computes waits only while that thread is inside shardcore.
+//! 1. **Readers see the last state**, in any thread, and also in functions that a run calls:
+//!    progress callbacks, rules, signal handlers. They never see a program that passes are
+//!    changing, they do not wait for the run, and they never fail because of it. Objects that a
+//!    reader has do not change.
+//! 2. **One run at a time.** A second run on the same module, from another thread or from a
+//!    callback of the run, is rejected at once with `busy`. It does not wait, so runs cannot
+//!    deadlock. Runs on different modules are independent; to run passes on one program in several
+//!    threads, give each thread a copy. A copy takes constant time until passes run on it.
+//! 3. **A run that fails changes nothing**, whether by an error, an exception in a callback or an
+//!    interrupt: the last state is kept, and the next run starts from it.
+//! 4. A successful run makes its program the last state atomically.
+//! 5. **Nothing in shardcore waits for a user's function to return.** A thread that needs a value
+//!    that another thread computes waits only while that thread is inside shardcore.
 //!
-//! A run takes the program out of its module instead of copying it, which would take as long as a typical pass
-//! and twice the memory. If the module is read during the run, or after a run that failed, the program is
-//! rebuilt, see [`origin`], by one thread, for which others wait. A program with other references (values of
-//! modules hold it), or that was run more than 16 times, is copied instead.
+//! A run takes the program out of its module instead of copying it, since a copy would take as long
+//! as a typical pass and twice the memory. If the module is read during the run, or after a run
+//! that failed, one thread rebuilds the program, see [`origin`], and others wait for it. A program
+//! that is referenced elsewhere (by values of modules), or that was run more than 16 times, is
+//! copied instead.
 //!
-//! [`slot`] holds the state, and is the only file with a lock; `tests/loom` runs it in every interleaving of
-//! threads, `tests/unit/test_threads.py` the whole in many threads.
+//! [`slot`] holds the state, and is the only file with a lock; `tests/loom` runs it in every
+//! interleaving of threads, and `tests/unit/test_threads.py` tests modules in many threads.
 
 mod origin;
 mod slot;
@@ -37,7 +40,7 @@ pub use slot::{Read, Ticket};
 use slot::{Run, Slot, Taken};
 use std::sync::Arc;
 
-/// A program with a last state and at most one run.
+/// A program with a last state and at most one run in progress.
 pub struct Module {
     slot: Slot<Program, Origin>,
 }
@@ -52,18 +55,19 @@ impl Module {
         let origin = Origin::new(source, program.shardy());
         Self { slot: Slot::new(Arc::new(program), Some(Arc::new(origin))) }
     }
-    /// A module of `program`, which `make` makes again.
+    /// A module of `program`, which `make` can make again.
     pub fn made_by(program: Program, make: Arc<Maker>) -> Self {
         Self { slot: Slot::new(Arc::new(program), Some(Arc::new(Origin::made_by(make)))) }
     }
-    /// Takes the program out, if nobody else has it and it can be made again: whoever reads the module makes it again.
+    /// Takes the program out, if there are no other references to it and it can be made again; a
+    /// later reader of the module makes it again.
     pub fn give(&self) -> Option<Program> {
         match self.slot.take() {
             Taken::Owned(program) => Some(program),
             Taken::Shared(_) | Taken::Absent => None,
         }
     }
-    /// A module with the last state of this one, which they share.
+    /// A module with the last state of this one, which both share.
     #[must_use]
     pub fn share(&self) -> Self {
         Self { slot: self.slot.share() }
@@ -76,8 +80,8 @@ impl Module {
     pub fn made(&self, ticket: &Ticket<Origin>, program: Option<Program>) -> Option<Arc<Program>> {
         self.slot.made(ticket, program.map(Arc::new))
     }
-    /// Begins a run, which ends when the guard is dropped or [`RunOnModule::finish`]ed; an error if another run has
-    /// not ended.
+    /// Begins a run, which ends when the guard is dropped or [`RunOnModule::finish`]ed; an error if
+    /// another run is in progress.
     pub fn begin(&self) -> Result<RunOnModule<'_>> {
         match self.slot.begin() {
             Some(run) => Ok(RunOnModule { module: self, run }),
@@ -113,7 +117,8 @@ impl RunOnModule<'_> {
             Taken::Absent => None,
         })
     }
-    /// Makes `program`, which [`RunOnModule::take`] returned, the last state, after `step`.
+    /// Ends the run: makes `program`, which [`RunOnModule::take`] returned, the last state, after
+    /// `step`.
     pub fn finish(self, program: Program, step: Step) -> Result<()> {
         let slot = &self.module.slot;
         let origin = slot.origin().and_then(|origin| origin.after(step)).map(Arc::new);

@@ -1,7 +1,8 @@
-//! The origin of a program, from which it can be rebuilt: its source text, or the function that makes it, and the passes that ran.
+//! The origin of a program, from which it can be rebuilt: its source text, or the function that
+//! makes it, and the runs on it.
 //!
-//! The source is parsed, and the same runs are repeated. That gives the same program, since a run depends on
-//! nothing else: its rules are stored, with the results of users' functions.
+//! To rebuild it, the source is parsed and the runs are repeated. That gives the same program,
+//! since a run depends on nothing else: its rules are stored, with the results of users' functions.
 
 use crate::context::{Context, Limits, Progress};
 use crate::error::{Error, Result};
@@ -19,14 +20,14 @@ const MAX_STEPS: usize = 16;
 pub struct Step {
     /// Its passes.
     pub pipeline: Arc<Pipeline>,
-    /// Its rules, which have recorded what users' functions answered.
+    /// Its rules, with the recorded results of users' functions.
     pub rules: Registry,
     /// Its limits.
     pub limits: Limits,
 }
 
 impl Step {
-    /// Repeats the run on `program`. `report` is called from time to time, and returns false to stop.
+    /// Repeats the run on `program`. `report` is called at intervals, and returns false to stop.
     pub fn repeat(
         &self,
         program: &mut Program,
@@ -39,10 +40,11 @@ impl Step {
     }
 }
 
-/// What makes a program, the same one each time. It calls its argument from time to time, which returns false to stop it.
+/// A function that makes a program, the same one each time. It calls its argument at intervals,
+/// which returns false to stop it.
 pub type Maker = dyn Fn(&mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> + Send + Sync;
 
-/// What a program can be rebuilt from, and the runs on it.
+/// The source of a program, and the runs on it.
 pub struct Origin {
     base: Base,
     steps: Vec<Arc<Step>>,
@@ -55,7 +57,7 @@ enum Base {
 }
 
 impl Origin {
-    /// The origin of a program that is parsed from `source` as `shardy`.
+    /// The origin of a program that is parsed from `source` for version `shardy`.
     pub(super) fn new(source: Source, shardy: Version) -> Self {
         Self { base: Base::Text(source, shardy), steps: Vec::new() }
     }
@@ -72,7 +74,7 @@ impl Origin {
         steps.push(Arc::new(step));
         Some(Self { base: self.base.clone(), steps })
     }
-    /// Rebuilds the program. `report` is called from time to time, and returns false to stop.
+    /// Rebuilds the program. `report` is called at intervals, and returns false to stop.
     pub fn make(&self, report: &mut dyn FnMut(Progress<'_>) -> bool) -> Result<Program> {
         let made = match &self.base {
             Base::Text(source, shardy) => mlir::parse_shared(source.clone(), *shardy),

@@ -1,10 +1,12 @@
-//! A value that one run at a time replaces while other threads read it; [`super`] has the guarantees.
+//! A value that one run at a time replaces while other threads read it; [`super`] describes the
+//! guarantees.
 //!
-//! Each method holds the lock for a few instructions only and calls nothing else, so there are no deadlocks. A
-//! thread that has to wait for another one gets [`Read::Wait`], and asks again.
+//! Each method holds the lock for a few instructions only and calls nothing else meanwhile, so
+//! there are no deadlocks. A thread that has to wait for another one gets [`Read::Wait`], and asks
+//! again.
 //!
-//! Claims have the id of a process: a child that was forked while another thread of its parent had a claim does
-//! not wait for that thread, which it does not have.
+//! Claims have a process id: a child that was forked while another thread of its parent had a claim
+//! does not wait for that thread, which does not exist in the child.
 //!
 //! `tests/loom/slot.rs` runs this file in every interleaving of threads.
 
@@ -16,7 +18,8 @@ pub struct Slot<T, O> {
 }
 
 struct State<T, O> {
-    /// The last value; absent once a run has taken it, until the run stores another one or a reader rebuilds it.
+    /// The last value; absent after a run has taken it, until the run stores another one or a
+    /// reader rebuilds it.
     value: Option<Arc<T>>,
     /// The origin from which the value can be rebuilt; `None` if it cannot.
     origin: Option<Arc<O>>,
@@ -32,7 +35,7 @@ struct State<T, O> {
 pub enum Read<T, O> {
     /// The last value.
     Ready(Arc<T>),
-    /// The reader has to rebuild the value from this, and to pass it to [`Slot::made`].
+    /// The reader has to rebuild the value from this ticket, and pass it to [`Slot::made`].
     Make(Ticket<O>),
     /// Another thread is rebuilding the value.
     Wait,
@@ -47,7 +50,7 @@ pub struct Ticket<O> {
     version: u64,
 }
 
-/// The claim to replace the value, of which there is one at a time.
+/// The claim to replace the value; there is one at a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     process: u32,
@@ -74,7 +77,7 @@ impl<T, O> Slot<T, O> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot with the last value of this one, which they share.
+    /// A slot with the last value of this one, which both share.
     pub fn share(&self) -> Self {
         let state = self.state();
         let (value, origin) = (state.value.clone(), state.origin.clone());
@@ -89,7 +92,8 @@ impl<T, O> Slot<T, O> {
         if let Some(value) = &state.value {
             return Read::Ready(value.clone());
         }
-        // A signal handler may read the value that its own thread is rebuilding.
+        // A signal handler may read the value that its own thread is rebuilding; then it does not
+        // wait.
         if state.maker.is_some_and(|(process, thread)| process == here.0 && thread != here.1) {
             return Read::Wait;
         }
@@ -97,8 +101,8 @@ impl<T, O> Slot<T, O> {
         state.maker = Some(here);
         Read::Make(Ticket { origin, version: state.version })
     }
-    /// Stores the value that was rebuilt for `ticket`; `None` if that failed. Returns the value to read, which is the
-    /// stored one if another thread was quicker.
+    /// Stores the value that was rebuilt for `ticket`; `None` if that failed. Returns the value to
+    /// read, which is the stored one if another thread was faster.
     pub fn made(&self, ticket: &Ticket<O>, value: Option<Arc<T>>) -> Option<Arc<T>> {
         let here = here();
         let mut state = self.state();
@@ -107,7 +111,8 @@ impl<T, O> Slot<T, O> {
         }
         let value = value?;
         if state.version != ticket.version {
-            // A run has stored another value meanwhile; this one was the last one at the time of the read.
+            // A run has stored another value meanwhile; this one was the last value at the time of
+            // the read.
             return Some(value);
         }
         Some(state.value.get_or_insert(value).clone())
@@ -125,7 +130,7 @@ impl<T, O> Slot<T, O> {
         state.run = Some(run);
         Some(run)
     }
-    /// Takes the value for the current run. As long as the run has the value itself, readers rebuild it.
+    /// Takes the value for the current run. While the run has the value itself, readers rebuild it.
     pub fn take(&self) -> Taken<T> {
         let mut state = self.state();
         if state.origin.is_none() {
@@ -140,8 +145,9 @@ impl<T, O> Slot<T, O> {
             }
         }
     }
-    /// Ends `run`, and stores `value`, which can be rebuilt from `origin` if there is one. Returns `value` if another
-    /// run has begun meanwhile, as it may in a process that was forked during this run.
+    /// Ends `run`, and stores `value`, which can be rebuilt from `origin` if there is one. Returns
+    /// `value` if another run has begun meanwhile, which is possible in a process that was forked
+    /// during this run.
     pub fn finish(&self, run: Run, value: Arc<T>, origin: Option<Arc<O>>) -> Result<(), Arc<T>> {
         let mut state = self.state();
         if state.run != Some(run) {
@@ -151,7 +157,7 @@ impl<T, O> Slot<T, O> {
         state.origin = origin;
         state.version += 1;
         state.run = None;
-        // Dropping it takes long: not within the lock.
+        // Dropping it may take long, so that is done outside of the lock.
         drop(state);
         drop(old);
         Ok(())

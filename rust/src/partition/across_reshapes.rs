@@ -1,4 +1,4 @@
-//! Whether two shardings place the same data alike in tensors of different shapes.
+//! Whether two shardings of tensors of different shapes place the same elements on each device.
 //!
 //! Source: Shardy's `isShardingEquivalentAcrossReshapes`.
 
@@ -9,12 +9,12 @@ use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use crate::shardy::Change;
 
-/// How many elements apart the slices are that an axis cuts.
+/// The distance, in elements, between the slices that an axis separates.
 #[derive(Clone, Copy, PartialEq)]
 enum Stride {
-    /// A number that wraps around.
+    /// An integer that wraps around on overflow.
     Whole(i64),
-    /// A number that is as good as another one close to it.
+    /// A floating-point number, compared with a tolerance.
     Near(f64),
 }
 
@@ -40,7 +40,7 @@ impl Stride {
     }
 }
 
-/// Whether each axis cuts the row-major elements of both tensors at the same distance.
+/// Whether each axis separates the row-major elements of both tensors at the same distance.
 pub fn is_equivalent_across_reshapes(
     program: &Program,
     (first, first_type): (&TensorSharding, TypeId),
@@ -58,7 +58,8 @@ pub fn is_equivalent_across_reshapes(
     first.len() == second.len() && pairs().all(|(a, b)| a.0 == b.0 && a.1.is_same(b.1))
 }
 
-/// The axes with their strides, smallest stride first. `None` if elements are not in row-major order.
+/// The axes with their strides, smallest stride first. `None` if elements are not in row-major
+/// order.
 fn strides(
     program: &Program,
     sharding: &TensorSharding,
@@ -72,7 +73,7 @@ fn strides(
     let mut strides = Vec::new();
     let mut inner = if merges { Stride::Near(1.0) } else { Stride::Whole(1) };
     for (size, dim) in shape.iter().zip(&sharding.dims).rev() {
-        // As in MLIR a dynamic size is a number like any other here.
+        // As in MLIR, a dynamic size is treated as an integer here.
         let size = size.unwrap_or(i64::MIN);
         let shards: i64 = dim.axes.iter().map(|axis| axis.size(mesh)).product();
         let shard = (size as u64).div_ceil(shards.max(1) as u64);
@@ -90,8 +91,8 @@ fn strides(
     Some(if merges { merge(strides, mesh) } else { strides })
 }
 
-/// Merges a sub-axis with the next one of the same axis, the more major one, where together they cut the elements as
-/// their union does.
+/// Merges a sub-axis with the next, more major sub-axis of the same axis, if together they separate
+/// the elements as the merged axis does.
 fn merge(strides: Vec<(AxisRef, Stride)>, mesh: &Mesh) -> Vec<(AxisRef, Stride)> {
     let mut merged: Vec<(AxisRef, Stride)> = Vec::with_capacity(strides.len());
     for (major, stride) in strides {

@@ -1,4 +1,4 @@
-//! Axis lists as sets: what does not overlap, and order by name.
+//! Axis lists as sets: parts that do not overlap, and the order by name.
 
 pub use crate::axis::difference;
 use crate::axis::AxisRef;
@@ -10,8 +10,8 @@ pub fn prefix_without_overlap(axis: AxisRef, others: &[AxisRef]) -> Option<AxisR
     others.iter().try_fold(axis, |prefix, &other| prefix.prefix_without_overlap(other))
 }
 
-/// Truncates `axes` at the first axis that overlaps `others`, of which the prefix without overlap is kept;
-/// true if anything was removed.
+/// Truncates `axes` at the first axis that overlaps `others`; of that axis, the prefix without
+/// overlap is kept. Returns whether anything was removed.
 pub fn truncate_without_overlap(axes: &mut Vec<AxisRef>, others: &[AxisRef]) -> bool {
     for index in 0..axes.len() {
         let prefix = prefix_without_overlap(axes[index], others);
@@ -24,8 +24,8 @@ pub fn truncate_without_overlap(axes: &mut Vec<AxisRef>, others: &[AxisRef]) -> 
     false
 }
 
-/// Compares by name, then pre-size; of a full axis and a sub-axis with pre-size 1 the latter comes
-/// first; then by size. This is the order that Shardy sorts attributes of axes by.
+/// Compares by name, then pre-size, where a sub-axis with pre-size 1 comes before the full axis,
+/// then by size. Shardy sorts axis attributes in this order.
 pub fn compare_by_name(a: AxisRef, b: AxisRef, mesh: &Mesh) -> Ordering {
     let key = |axis: AxisRef| {
         let size = axis.sub.map_or(0, |sub| sub.size);

@@ -1,12 +1,12 @@
-//! The channels of collectives of `StableHLO`.
+//! The channel ids of `StableHLO` collectives.
 
 use crate::index::OpId;
 use crate::ir::Program;
 
-/// The attribute that says the channel of a collective.
+/// The attribute with the channel of a collective.
 pub const CHANNEL: &str = "channel_handle";
 
-/// The largest channel that an op of `ops` has; 0 if none has one.
+/// The largest channel id of `ops`; 0 if none has a channel.
 pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
     if program.strings().find(CHANNEL).is_none() {
         return 0;
@@ -23,7 +23,7 @@ pub fn channel(program: &Program, op: OpId) -> i64 {
     number.unwrap_or(0)
 }
 
-/// Gives `op`, which has a channel, channel `number`.
+/// Sets the channel id of `op`, which has a channel, to `number`.
 pub fn set_channel(program: &mut Program, op: OpId, number: i64) {
     let Some(text) = program.attr(op, CHANNEL) else { return };
     let Some((start, end)) = number_in(text) else { return };
@@ -31,7 +31,7 @@ pub fn set_channel(program: &mut Program, op: OpId, number: i64) {
     program.set_attr(op, CHANNEL, &new);
 }
 
-/// Where in `text`, a channel handle, its number starts and ends.
+/// The range of the channel id in `text`, a channel handle.
 fn number_in(text: &str) -> Option<(usize, usize)> {
     let (before, rest) = text.split_once("handle =")?;
     let digits = rest.trim_start();

@@ -1,4 +1,4 @@
-//! Chooses between `partition_id` and `replica_id` as the op that returns the id of the device.
+//! Chooses the op that returns the device id: `partition_id` or `replica_id`.
 
 use crate::error::{Code, Diagnostic, Result};
 
@@ -18,7 +18,8 @@ impl Default for DeviceCounts {
 }
 
 impl DeviceCounts {
-    /// The op that returns the id of the device; an error if neither of its ids is the same on all devices.
+    /// The op that returns the device id; an error if there are several replicas and several
+    /// partitions.
     pub fn id_op(self) -> Result<&'static str> {
         if self.replica_count > 1 && self.partition_count > 1 {
             let message =

@@ -1,4 +1,4 @@
-//! Inserts ops one after the other at one point of the program.
+//! Inserts ops one after the other at one place of the program.
 
 use crate::axis::AxisRef;
 use crate::index::{OpId, ShardingId, ValueId};
@@ -21,13 +21,13 @@ impl Program {
         }
         self.result(op, 0)
     }
-    /// Records that `op` required the reshard or collective that defines `value`.
+    /// Records `op` as the cause of the reshard or collective that defines `value`.
     pub fn note_cause(&mut self, value: ValueId, op: OpId) {
         if let Some(made_by) = self.defining_op(value) {
             self.set_cause(made_by, op);
         }
     }
-    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `sharding` says.
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, with the reduction of `sharding`.
     pub fn create_all_reduce(
         &mut self,
         input: ValueId,
@@ -38,7 +38,7 @@ impl Program {
         let reduction_op = self.shardings()[sharding].reduction_op;
         self.create_all_reduce_by(reduction_op, input, axes, sharding, place)
     }
-    /// Makes an `sdy.all_reduce` of `input` over `axes`, which reduces as `reduction_op` says.
+    /// Makes an `sdy.all_reduce` of `input` over `axes`, with the reduction `reduction_op`.
     pub fn create_all_reduce_by(
         &mut self,
         reduction_op: ReductionOp,
@@ -51,7 +51,7 @@ impl Program {
         let payload = Some(Payload::Axes(axes, reduction_op));
         self.create_sdy_op(OpKind::AllReduce, input, sharding, payload, at)
     }
-    /// How `op`, a collective, reduces.
+    /// The reduction of `op`, a collective.
     pub fn reduction_op(&self, op: OpId) -> ReductionOp {
         self.payload(op).map_or(ReductionOp::Sum, Payload::reduction_op)
     }
@@ -59,7 +59,7 @@ impl Program {
     pub fn unreduced_axes(&self, sharding: ShardingId) -> &[AxisRef] {
         self.shardings().get(sharding).map_or(&[], |sharding| &sharding.unreduced)
     }
-    /// Whether two shardings, absent ones being replicated, place a value alike.
+    /// Whether two shardings are equivalent; absent ones count as replicated.
     pub fn are_equivalent(&self, first: ShardingId, second: ShardingId) -> bool {
         match self.shardings().get(first) {
             Some(first) => first.is_equivalent(self.shardings().get(second), self.shardy()),

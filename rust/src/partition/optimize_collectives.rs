@@ -1,9 +1,10 @@
-//! `sdy-optimize-collectives`: does without permutes of axes within a dim where all-to-alls follow.
+//! `sdy-optimize-collectives`: removes collective permutes of axes within a dim before all-to-alls.
 //!
-//! A permute that reorders the axes of one dim, for the all-to-alls after it to find the axes that they move at the
-//! end, sends all data. Instead the dim is split into one for each axis, and each axis is moved on its own: first
-//! those that the all-to-alls move, then the remaining ones to the place that they have in the result. From
-//! `[{"x", "y"}, {}]` to `[{"y"}, {"x"}]`, for a tensor of type `8x8`:
+//! A permute that reorders the axes of one dim, so that the all-to-alls after it find the axes to
+//! move at the end of the dim, sends all data. Instead the dim is split into one dim for each axis,
+//! and each axis is moved separately: first those that the all-to-alls move, then the remaining
+//! ones to their places in the result. From `[{"x", "y"}, {}]` to `[{"y"}, {"x"}]`, for a tensor of
+//! shape `8x8`:
 //!
 //! | | shape | sharding |
 //! | --- | --- | --- |
@@ -12,11 +13,14 @@
 //! | all-to-all of `y`, 1 to 0 | | `[{"y"}, {}, {}, {"x"}]` |
 //! | reshape | `8x8` | `[{"y"}, {"x"}]` |
 //!
-//! Deviations, where the reference makes an all-to-all that it then refuses:
-//! 1. where an all-to-all moves several axes at once, its parameters would share a target: nothing changes;
-//! 2. where an axis moves behind the part of it that shards the target already, the two are merged.
+//! Deviations, for cases in which the reference makes an invalid all-to-all:
 //!
-//! Source: none is public; the behaviour is that of the pass in jaxlib 0.12.0.1.
+//! 1. if an all-to-all moves several axes at once, its parameters would have a common target dim:
+//!    nothing changes;
+//! 2. if an axis moves behind its own other part, which shards the target already, the two are
+//!    merged.
+//!
+//! Source: not public; this is the behaviour of the pass in jaxlib 0.12.0.1.
 
 use super::canonicalize::{apply_greedily, Config, Driver, Patterns};
 use super::reshard_to_collectives::{align, sorted};
@@ -38,7 +42,7 @@ pub fn run(program: &mut Program, context: &mut Context, func: OpId) -> Result<(
     Ok(())
 }
 
-/// The pattern for permutes.
+/// The pattern on permutes.
 struct SplitPermutes;
 
 impl Patterns for SplitPermutes {
@@ -58,11 +62,11 @@ impl Patterns for SplitPermutes {
 /// An all-to-all of one axis.
 type Move = (AxisRef, usize, usize);
 
-/// How a permute and the all-to-alls after it are replaced.
+/// The replacement of a permute and the all-to-alls after it.
 struct Split {
     /// The all-to-alls that are replaced.
     chain: Vec<OpId>,
-    /// The shape with a dim for each axis.
+    /// The shape with one dim for each axis.
     shape: Vec<i64>,
     /// The sharding of that shape before the moves.
     sharding: TensorSharding,
@@ -71,8 +75,8 @@ struct Split {
 }
 
 impl Split {
-    /// The plan for `permute`; `None` if it does not reorder the axes of just one dim, or if its result needs other
-    /// axes to move than those in places that are free.
+    /// The plan for `permute`; `None` if it does not reorder the axes of exactly one dim, or if
+    /// axes of its result would have to move to places that are not free.
     fn plan(program: &mut Program, permute: OpId) -> Option<Self> {
         let input = program.operand(permute, 0);
         let (from, to) = (program.sharding_of(input), program.sharding(program.result(permute, 0)));
@@ -152,14 +156,15 @@ impl Split {
     }
 }
 
-/// Records that `op` is there for what required `permute`.
+/// Records the cause of `permute` as that of `op`.
 fn note_cause(program: &mut Program, op: OpId, permute: OpId) {
     if let Some(cause) = program.cause(permute) {
         program.set_cause(op, cause);
     }
 }
 
-/// The only dim that the shardings, which are alike otherwise, shard differently.
+/// The only dim in which the two shardings differ; `None` if there is none or several, or if the
+/// meshes differ.
 fn only_difference(from: &TensorSharding, to: &TensorSharding) -> Option<usize> {
     let are_alike = from.mesh == to.mesh && from.dims.len() == to.dims.len();
     let dims = from.dims.iter().zip(&to.dims).enumerate();
@@ -168,9 +173,9 @@ fn only_difference(from: &TensorSharding, to: &TensorSharding) -> Option<usize> 
     (are_alike && different.next().is_none()).then_some(dim)
 }
 
-/// The all-to-alls after `permute` that each move one of `axes` out of `dim`, with the axis and the target of each.
-/// `None` if there are none, or if one moves several axes.
-#[allow(clippy::type_complexity)] // The two lists of one walk.
+/// The all-to-alls after `permute` that each move one of `axes` out of `dim`, with the axis and the
+/// target of each. `None` if there are none, or if one moves several axes.
+#[allow(clippy::type_complexity)] // It is a pair of lists.
 fn chain(
     program: &Program,
     permute: OpId,
@@ -197,7 +202,8 @@ fn chain(
     (!chain.is_empty()).then_some((chain, moved))
 }
 
-/// The sizes of `axes`, and what is left of a dim of `size`, unless that is 1. `None` if they do not divide it.
+/// The sizes of `axes`, and the rest of a dim of `size`, unless that is 1. `None` if they do not
+/// divide it.
 fn sizes(axes: &[AxisRef], size: i64, mesh: &Mesh) -> Option<(Vec<i64>, Option<i64>)> {
     let sizes: Vec<i64> = axes.iter().map(|axis| axis.size(mesh)).collect();
     let total: i64 = sizes.iter().product();
@@ -205,8 +211,8 @@ fn sizes(axes: &[AxisRef], size: i64, mesh: &Mesh) -> Option<(Vec<i64>, Option<i
     Some((sizes, Some(rest).filter(|&rest| rest != 1)))
 }
 
-/// Whether axes in places of `sizes` shard the product of these as they would together: the last one may be smaller
-/// than its place.
+/// Whether `axes`, as axes of dims of these `sizes`, shard the elements as they do in one dim: only
+/// the last axis may be smaller than its dim.
 fn fits(axes: &[AxisRef], sizes: &[i64], mesh: &Mesh) -> bool {
     let Some((last, others)) = axes.split_last() else { return true };
     let last_size = sizes.get(others.len()).copied().unwrap_or(0);
@@ -214,7 +220,8 @@ fn fits(axes: &[AxisRef], sizes: &[i64], mesh: &Mesh) -> bool {
         && last_size % last.size(mesh) == 0
 }
 
-/// Moves each of `axes` to the place with its index, as soon as that is free. `None` if some have to change places.
+/// Moves each of `axes` to the place with its index, as soon as that is free. `None` if some would
+/// have to be swapped.
 fn move_to_places(
     axes: &[AxisRef],
     occupied: &mut [Option<AxisRef>],

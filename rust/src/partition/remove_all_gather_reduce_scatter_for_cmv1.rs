@@ -1,7 +1,7 @@
-//! `sdy-remove-all-gather-reduce-scatter-for-cmv1`: undoes gathers before dots and reduce-scatters after
-//! them, for compilers that fuse these with the dot themselves.
+//! `sdy-remove-all-gather-reduce-scatter-for-cmv1`: removes all-gathers before dots and
+//! reduce-scatters after them, for compilers that fuse these with the dot (collective matmul).
 //!
-//! Where an operand was gathered, the reduce-scatter of the result stays.
+//! If an operand was gathered, the reduce-scatter of the result is kept.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -27,7 +27,7 @@ pub fn run(program: &mut Program, _context: &mut Context, func: OpId) -> Result<
     Ok(())
 }
 
-/// The gathers that only `dot` uses.
+/// The all-gathers that only `dot` uses.
 fn gathered_operands(program: &Program, dot: OpId) -> Vec<OpId> {
     let defs = program.operands(dot).filter_map(|value| program.defining_op(value));
     let is_gather = |op: &OpId| {
@@ -36,7 +36,7 @@ fn gathered_operands(program: &Program, dot: OpId) -> Vec<OpId> {
     defs.filter(is_gather).collect()
 }
 
-/// Gives `dot` the sharding of the reduce-scatter that is its only user; returns that.
+/// Gives `dot` the sharding of the reduce-scatter that is its only user; returns that op.
 fn take_scattered_sharding(program: &mut Program, dot: OpId) -> Option<OpId> {
     let result = program.result(dot, 0);
     let slot = program.newest_use(result).get().filter(|_| program.has_one_use(result))?;

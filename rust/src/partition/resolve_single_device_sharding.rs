@@ -1,7 +1,8 @@
-//! `sdy-resolve-single-device-sharding`: lets only the device on which an op is placed compute it.
+//! `sdy-resolve-single-device-sharding`: an op with a single-device sharding is computed only by
+//! that device.
 //!
-//! The op moves into the first branch of a `stablehlo.if` on the id of the device; the other branch returns zeros. The
-//! sum over all devices then has the result on each of them.
+//! The op moves into the first branch of a `stablehlo.if` on the device id; the other branch
+//! returns zeros. The sum over all devices then gives every device the result.
 //!
 //! Source: Shardy's `resolve_single_device_sharding`.
 
@@ -37,7 +38,8 @@ pub fn run(
     Ok(())
 }
 
-/// The device on which the results of `op` are; an error if they are on several, or if others are sharded.
+/// The device of the results of `op`; an error if they are on several devices, or if only some are
+/// on a device and others are sharded.
 fn device_of(program: &Program, op: OpId) -> Result<Option<i64>> {
     let (mut device, mut is_sharded) = (None, false);
     for result in program.op_results(op) {
@@ -64,7 +66,7 @@ fn mismatch(program: &Program, op: OpId, what: &str) -> crate::error::Error {
     Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into()
 }
 
-/// Whether this is `device`, right before `op`.
+/// Makes the condition that the device id is `device`, right before `op`.
 fn build_condition(
     program: &mut Program,
     op: OpId,
@@ -117,8 +119,8 @@ fn resolve(program: &mut Program, op: OpId, condition: ValueId, mesh: MeshId) {
     }
 }
 
-/// Fills the branches: `op` without shardings, on operands before they were resharded to the device, and zeros.
-/// Returns the reshards that it does not use any more.
+/// Fills the branches: `op` without shardings, on operands as they were before the reshard to the
+/// device, and zeros. Returns the reshards that are not used any more.
 fn build_branches(
     program: &mut Program,
     op: OpId,
@@ -162,7 +164,8 @@ fn build_branches(
     reshards
 }
 
-/// Lets the users of `result` use `sum`; reshards to the sharding of `sum` are not needed any more.
+/// Replaces the uses of `result` by `sum`; reshards to the sharding of `sum` are not needed any
+/// more.
 fn replace(program: &mut Program, result: ValueId, sum: ValueId, replicated: ShardingId) {
     for slot in program.uses(result).collect::<Vec<UseId>>() {
         let user = program.user(slot);

@@ -1,14 +1,14 @@
-//! Shardings on a single device, and the mesh of all devices beside them.
+//! Single-device shardings, and the mesh of all devices.
 
 use crate::index::{MeshId, OpId, ShardingId};
 use crate::ir::{Payload, Program};
 
 impl Program {
-    /// Whether `sharding` places a value on a single device.
+    /// Whether `sharding` is over a maximal mesh, a single device.
     pub fn is_on_single_device(&self, sharding: ShardingId) -> bool {
         self.single_device(sharding).is_some()
     }
-    /// The device on which `sharding` places a value, if it is a single one.
+    /// The device of `sharding`, if that is over a maximal mesh.
     pub fn single_device(&self, sharding: ShardingId) -> Option<i64> {
         let mesh = self.mesh_of(sharding).get()?;
         let mesh = self.mesh(mesh);

@@ -1,4 +1,4 @@
-//! Builds `stablehlo` ops for several passes.
+//! Builds `stablehlo` ops that several passes need.
 
 use crate::index::{ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Program, Type};
@@ -23,7 +23,7 @@ impl Program {
             .attr("strides", int_array(&vec![1; starts.len()]));
         self.build_value(slice, at)
     }
-    /// Pads `input` with `value` at the high ends, up to `shape`.
+    /// Pads `input` with `value` at the high ends, to `shape`.
     pub fn build_pad(
         &mut self,
         input: ValueId,
@@ -44,7 +44,7 @@ impl Program {
             .attr("interior_padding", none);
         self.build_value(pad, at)
     }
-    /// Makes a constant without dims that is zero in the element type of `like`.
+    /// Makes a scalar constant that is zero in the element type of `like`.
     pub fn build_zero(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
         let scalar = self.tensor_type(&[], like);
         self.build_zeros(scalar, at)
@@ -62,7 +62,7 @@ impl Program {
             _ => "0",
         }
     }
-    /// Makes a constant without dims that is one in the element type of `like`, which is not complex.
+    /// Makes a scalar constant that is one in the element type of `like`, which is not complex.
     pub fn build_one(&mut self, like: TypeId, at: InsertPoint) -> ValueId {
         let one = match self.element_text(like) {
             "i1" => "true",

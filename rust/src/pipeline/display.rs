@@ -39,7 +39,7 @@ impl fmt::Display for Step {
                 f.write_str(" ")?;
             }
             match spec.kind {
-                // An empty list is not printed, except for the spaces around it, as in MLIR.
+                // As in MLIR, an empty list is not printed, except for the spaces around it.
                 OptionKind::List(_) if value.is_empty() => {}
                 OptionKind::List(_) => write!(f, "{}={{{value}}}", spec.name)?,
                 OptionKind::Text if needs_braces(value) => write!(f, "{}={{{value}}}", spec.name)?,
@@ -50,7 +50,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Whether a value has to be written in braces to parse as one.
+/// Whether a value has to be written in braces so that it can be parsed.
 fn needs_braces(value: &str) -> bool {
     let quote = value.find(['{', '\'', '"']).unwrap_or(value.len());
     value.find(' ').is_some_and(|space| space < quote)

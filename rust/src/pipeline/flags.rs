@@ -4,8 +4,8 @@ use super::{parse, Item, Passes, Pipeline, FUNC, MODULE};
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::shardy::Version;
 
-/// The pipeline of `--name` and `--name=options` flags, in their order. Passes on functions are put in
-/// a pipeline on functions each.
+/// The pipeline of `--name` and `--name=options` flags, in order. Each pass on functions is nested
+/// in a pipeline on functions.
 pub(super) fn pipeline(flags: &[String], shardy: Version) -> Result<Pipeline> {
     let mut items = Vec::new();
     let mut base = 0;
@@ -37,7 +37,7 @@ pub(super) fn pipeline(flags: &[String], shardy: Version) -> Result<Pipeline> {
     Ok(Pipeline { passes: Passes { anchor: MODULE, items }, shardy })
 }
 
-/// `text` without quotes around it, and the number of bytes before the result.
+/// `text` without enclosing quotes, and the number of bytes before the result.
 fn unquoted(text: &str) -> (&str, usize) {
     for quote in ['\'', '"'] {
         let inner = text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));

@@ -1,12 +1,12 @@
 //! Textual pipelines, as in MLIR's pass manager.
 //!
 //! `builtin.module(symbol-dce,func.func(sdy-drop-sharding-rules),canonicalize{enable-patterns=sdy-reshard})`
-//! names an op to run on and passes in order; a pass may have options, and an op name in place of a
-//! pass is a nested pipeline, which runs on each such op. The name of a pipeline is replaced by its
-//! passes.
+//! has the op to run on and the passes in order. A pass may have options; an op name in place of a
+//! pass starts a nested pipeline, which runs on each such op. The name of a pipeline is replaced by
+//! its passes.
 //!
-//! [`pass_table`] has every pass, [`option_specs`] every option, [`pipeline_table`] every pipeline. The engine refers to
-//! them as items; their names are for text alone.
+//! [`pass_table`] has every pass, [`option_specs`] every option, [`pipeline_table`] every pipeline.
+//! The engine refers to them as Rust items; their names are only for text.
 //!
 //! Source: MLIR's pass infrastructure, "Textual Pass Pipeline Specification".
 
@@ -52,25 +52,26 @@ struct Step {
     options: Options,
 }
 
-/// A pass, or passes on inner ops.
+/// A pass, or a pipeline on inner ops.
 #[derive(Clone, Debug)]
 enum Item {
     Step(Step),
     Nested(Passes),
 }
 
-/// How the shardings of a module are completed.
+/// The options for completing the shardings of a module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completion {
-    /// Propagate through calls as a whole.
+    /// Whether to propagate through function calls, instead of a clone of the function for each.
     pub dedup_functions_fully: bool,
-    /// Only user priorities up to this one take part.
+    /// The last user priority that takes part.
     pub up_to_priority: Option<i64>,
-    /// Keep axes of inputs and outputs that do not divide their dims, and sub-axes, instead of trimming them.
+    /// Whether to keep the axes of inputs and outputs that do not divide their dims, and sub-axes,
+    /// instead of trimming them.
     pub keep_non_divisible_on_io: bool,
     /// How conflicts between axes are resolved.
     pub strategy: Strategy,
-    /// Insert all reshards, as collectives.
+    /// Whether to insert all reshards, as collectives.
     pub collectives: bool,
 }
 
@@ -81,7 +82,7 @@ struct Passes {
     items: Vec<Item>,
 }
 
-/// The passes of a version of Shardy to run in order.
+/// The passes to run in order, for one version of Shardy.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     passes: Passes,
@@ -89,21 +90,21 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// Parses `builtin.module(...)` as `shardy`. Spans in errors are into `text`.
+    /// Parses `builtin.module(...)` for version `shardy`. Spans in errors are into `text`.
     pub fn parse(text: &str, shardy: Version) -> Result<Self> {
         memory::ensure_for_text(text)?;
         parse::pipeline(text, shardy)
     }
     /// The pipeline of flags as `sdy_opt` takes them: `--sdy-propagation-pipeline`,
-    /// `--sdy-basic-propagate=keep-sharding-rules=true`. Spans in errors are into the flags joined by
-    /// single spaces.
+    /// `--sdy-basic-propagate=keep-sharding-rules=true`. Spans in errors are into the flags joined
+    /// by single spaces.
     pub fn from_flags(flags: &[String], shardy: Version) -> Result<Self> {
         flags::pipeline(flags, shardy)
     }
     fn on_module(items: Vec<Item>, shardy: Version) -> Self {
         Self { passes: Passes { anchor: MODULE, items }, shardy }
     }
-    /// The version of Shardy whose passes these are.
+    /// The version of Shardy of the passes.
     pub fn shardy(&self) -> Version {
         self.shardy
     }
@@ -111,14 +112,15 @@ impl Pipeline {
     pub fn propagation(options: Completion, shardy: Version) -> Result<Self> {
         Ok(Self::on_module(pipeline_table::Expansion { shardy }.propagation(options)?, shardy))
     }
-    /// The pipeline that completes the shardings of a module and inserts all reshards, none as collectives.
+    /// The pipeline that completes the shardings of a module and inserts all reshards, without
+    /// turning them into collectives.
     pub fn with_reshards(how: Completion, shardy: Version) -> Result<Self> {
         let mut pipeline = Self::propagation(Completion { collectives: true, ..how }, shardy)?;
         pipeline.passes.remove(pass_table::RESHARD_TO_COLLECTIVES.name);
         Ok(pipeline)
     }
-    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
-    /// and keeps what it takes to explain them.
+    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes
+    /// after propagation, and returns what explains them.
     pub fn explain(
         how: Completion,
         program: &mut Program,
@@ -129,8 +131,9 @@ impl Pipeline {
         let options = propagate::with_user_priority(&expansion.user_priority(how)?)?;
         propagate_explained(program, context, &options)
     }
-    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes after propagation,
-    /// and records how, if replays cover the program; see [`Recording::new`].
+    /// Completes the shardings of `program` as [`Pipeline::propagation`] does, without the passes
+    /// after propagation, and records the run, if replays support the program; see
+    /// [`Recording::new`].
     pub fn record(
         how: Completion,
         mut program: Program,
@@ -159,8 +162,9 @@ impl Pipeline {
         names.sort_unstable();
         names
     }
-    /// Runs all passes on `program`, which follows their version of Shardy from then on. It is in an unknown state if one fails, or if the program does not make sense
-    /// after it and the context verifies.
+    /// Runs all passes on `program`, and sets its version of Shardy to that of the passes. If a
+    /// pass fails, or if the context verifies and the program is invalid after a pass, `program` is
+    /// in an unknown state.
     pub fn run(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         if self.passes.anchor == FUNC {
             let message = "a pipeline for func.func cannot run on a module";
@@ -216,7 +220,7 @@ impl Passes {
                     *done += 1;
                 }
                 Item::Nested(inner) => {
-                    // Passes do not run on modules in modules; any other anchor is a function.
+                    // Passes do not run on nested modules; any other anchor is a function.
                     if inner.anchor != MODULE {
                         inner.run_on_functions(program, context, *done, total)?;
                     }
@@ -245,7 +249,7 @@ impl Passes {
 }
 
 impl Step {
-    /// Verifies what the pass has left, if that was asked for.
+    /// Verifies the program after a pass, if the context asks for it.
     fn verify(&self, program: &Program, context: &Context<'_>) -> Result<()> {
         if !context.verifies_each {
             return Ok(());
@@ -263,8 +267,8 @@ impl Step {
             Run::Function(_) | Run::Functions(_) => Ok(()),
         }
     }
-    /// Runs the pass on each function in order. Functions are isolated, so all passes on one and then
-    /// all on the next would give the same.
+    /// Runs the pass on each function in order. Functions are isolated, so running all passes on
+    /// one function and then on the next would give the same result.
     fn run_on_functions(&self, program: &mut Program, context: &mut Context<'_>) -> Result<()> {
         let ops = |program: &Program| -> Vec<OpId> {
             let functions = program.functions_in_order();

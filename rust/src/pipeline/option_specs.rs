@@ -1,5 +1,5 @@
-//! Every option of passes and pipelines, as a Rust item: options are set and read by item, so that a misspelt one
-//! does not compile.
+//! Every option of passes and pipelines, as a Rust item. Options are set and read by item, so that
+//! a misspelt one does not compile.
 
 use super::options::{OptionKind, OptionSpec, Specs};
 use super::stage::Stage;
@@ -10,15 +10,15 @@ use crate::shardy::Version;
 const fn plain(name: &'static str, kind: OptionKind, default: &'static str) -> OptionSpec {
     OptionSpec { name, kind, default, later_default: None, since: Version::OLDEST, is_extra: false }
 }
-/// A flag that is false unless given.
+/// A flag that is false by default.
 const fn flag(name: &'static str) -> OptionSpec {
     plain(name, OptionKind::Flag, "false")
 }
-/// A flag that is true unless given.
+/// A flag that is true by default.
 const fn flag_on(name: &'static str) -> OptionSpec {
     plain(name, OptionKind::Flag, "true")
 }
-/// A text that is empty unless given.
+/// A text that is empty by default.
 const fn text(name: &'static str) -> OptionSpec {
     plain(name, OptionKind::Text, "")
 }
@@ -88,7 +88,8 @@ options! {
         flag("mark-partial-result-with-unreduced-axes").since(Version::V0_12);
     KEEP_REDUNDANT_RESHARDS = flag("keep-redundant-reshards");
     HALO_EXCHANGE = flag_on("enable-halo-exchange");
-    // the numbers of replicas and of partitions: devices are numbered by what is more than one
+    // The numbers of replicas and of partitions; devices are numbered along the one that is larger
+    // than one.
     PARTITION_COUNT = number("partition-count", "1").since(Version::V0_12);
     REPLICA_COUNT = number("replica-count", "1").since(Version::V0_12);
     RNG_BIT_GENERATOR_UNSAFE = flag_on("rng-bit-generator-unsafe").since(Version::V0_12);

@@ -9,13 +9,13 @@ use crate::suggest;
 pub enum OptionKind {
     /// `true` or `false`; the name alone means `true`.
     Flag,
-    /// A whole number.
+    /// An integer.
     Number,
     /// Any text.
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A list of these words; an empty list of words means any words.
+    /// A list of these words; if there are none, a list of any words.
     List(&'static [&'static str]),
 }
 
@@ -28,16 +28,16 @@ pub struct OptionSpec {
     pub kind: OptionKind,
     /// The text of its default value.
     pub default: &'static str,
-    /// The default value from a version on, if it changed.
+    /// The default value since a later version, if it changed.
     pub later_default: Option<(Version, &'static str)>,
     /// The first version that has it.
     pub since: Version,
-    /// Whether it is printed only if it is not the default, since MLIR does not have it.
+    /// Whether it is printed only if it differs from the default, since MLIR does not have it.
     pub is_extra: bool,
 }
 
 impl OptionSpec {
-    /// The option, which Shardy has since `version`.
+    /// The option, available since `version`.
     pub(super) const fn since(self, version: Version) -> Self {
         Self { since: version, ..self }
     }
@@ -55,7 +55,7 @@ impl OptionSpec {
 /// The options that a pass declares.
 pub type Specs = &'static [&'static OptionSpec];
 
-/// The options of a pass, as many as it declares.
+/// The options of a pass, with a value for each declared one.
 #[derive(Clone, Debug)]
 pub struct Options {
     specs: Specs,
@@ -104,7 +104,7 @@ impl Options {
     pub fn list(&self, spec: &'static OptionSpec) -> Result<Vec<&str>> {
         Ok(self.text(spec)?.split(',').filter(|element| !element.is_empty()).collect())
     }
-    /// The options that are shown, with their values, sorted by name.
+    /// The options that are printed, with their values, sorted by name.
     pub(super) fn shown(&self) -> Vec<(&'static OptionSpec, &str)> {
         let all = self.specs.iter().copied().zip(self.values.iter().map(String::as_str));
         let is_shown = |(spec, value): &(&OptionSpec, &str)| {
@@ -116,7 +116,8 @@ impl Options {
         shown
     }
 
-    /// Parses `name=value name=value`, at byte `base` of the pipeline, as options that `owner` has in `shardy`.
+    /// Parses `name=value name=value`, at byte `base` of the pipeline, as options of `owner` in
+    /// version `shardy`.
     pub(super) fn parse(
         specs: Specs,
         shardy: Version,
@@ -160,7 +161,7 @@ impl Options {
     }
 }
 
-/// `diagnostic`, with the known name that `name` is close to as a hint.
+/// `diagnostic`, with the known name that is close to `name` as a hint.
 pub(super) fn with_hint<'a>(
     diagnostic: Diagnostic,
     name: &str,
@@ -172,7 +173,7 @@ pub(super) fn with_hint<'a>(
     }
 }
 
-/// The value to store for `text`, or else a hint.
+/// The value to store for `text`; a hint if `text` is invalid.
 fn check(spec: &OptionSpec, shardy: Version, text: &str) -> std::result::Result<String, String> {
     match spec.kind {
         OptionKind::Flag => match text {
@@ -247,7 +248,7 @@ fn skip_value(bytes: &[u8], at: &mut usize) {
     }
 }
 
-/// The span of the value at `start..end` without quotes or braces around all of it.
+/// The span of the value at `start..end` without enclosing quotes or braces.
 fn without_wrapping(text: &str, start: usize, end: usize) -> (usize, usize) {
     let bytes = text.as_bytes();
     let is_wrapped = end - start >= 2

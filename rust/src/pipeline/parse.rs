@@ -28,8 +28,8 @@ pub(super) fn pipeline(text: &str, shardy: Version) -> Result<Pipeline> {
     Ok(Pipeline { passes, shardy })
 }
 
-/// The items of `name` at `span`, a pass or a pipeline of `shardy` with options at `options`, in a pipeline on
-/// `anchor`.
+/// The items of `name` at `span`, a pass or a pipeline of `shardy` with options at `options`, in a
+/// pipeline on `anchor`.
 pub(super) fn items(
     (name, span): (&str, (usize, usize)),
     options: (&str, usize),
@@ -60,7 +60,7 @@ pub(super) fn items(
     Err(with_hint(unknown, name, Pipeline::pass_names(shardy)).into())
 }
 
-/// The anchor called `name`.
+/// The anchor op called `name`.
 fn anchor(name: &str) -> Option<&'static str> {
     [MODULE, FUNC, ANY].into_iter().find(|&anchor| anchor == name)
 }
@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
         }
         (start, start + self.text[start..self.at].trim_end().len())
     }
-    /// The pipeline on `anchor` whose parenthesis is next.
+    /// The pipeline on `anchor` whose opening parenthesis is next.
     fn nested(&mut self, anchor: &'static str, depth: usize) -> Result<Passes> {
         let open = self.at;
         if depth == MAX_DEPTH {
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
             }
         }
     }
-    /// One pass, pipeline, or pipeline on inner ops.
+    /// Parses one pass, pipeline, or pipeline on inner ops.
     fn item(&mut self, outer: &'static str, depth: usize, to: &mut Vec<Item>) -> Result<()> {
         let span = self.name();
         let name = self.slice(span);
@@ -156,7 +156,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Fails if the pass of `step` does not run on `anchor`.
+/// Fails if the pass of `step` cannot run on `anchor`.
 fn check_anchor(step: &Step, span: (usize, usize), anchor: &str) -> Result<()> {
     let name = step.spec.name;
     let (wanted, hint) = match step.spec.run {

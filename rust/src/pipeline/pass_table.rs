@@ -22,9 +22,9 @@ pub enum Run {
     Module(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
     /// On `func.func`.
     Function(fn(&mut Program, &mut Context<'_>, OpId, &Options) -> Result<()>),
-    /// On `func.func`, all at once.
+    /// On all `func.func` ops together.
     Functions(fn(&mut Program, &mut Context<'_>, &[OpId], &Options) -> Result<()>),
-    /// On either; in both cases called once, for the module.
+    /// On either; called once for the module in both cases.
     Any(fn(&mut Program, &mut Context<'_>, &Options) -> Result<()>),
 }
 
@@ -34,22 +34,22 @@ pub struct PassSpec {
     pub name: &'static str,
     /// Its options.
     pub options: Specs,
-    /// The function that runs it, with its anchor.
+    /// The function that runs it, with its kind of anchor op.
     pub run: Run,
-    /// The first and the last version that has it.
+    /// The first and the last version of Shardy with the pass.
     pub versions: (Version, Version),
 }
 
 impl PassSpec {
-    /// Whether it runs on `func.func` and nothing else.
+    /// Whether it runs only on `func.func`.
     pub(super) fn runs_on_functions(&self) -> bool {
         matches!(self.run, Run::Function(_) | Run::Functions(_))
     }
-    /// The pass, which Shardy has since `version`.
+    /// The pass, available since `version`.
     const fn since(self, version: Version) -> Self {
         Self { versions: (version, self.versions.1), ..self }
     }
-    /// The pass, which Shardy has until `version`.
+    /// The pass, available until `version`.
     const fn until(self, version: Version) -> Self {
         Self { versions: (self.versions.0, version), ..self }
     }
@@ -92,7 +92,7 @@ const fn any(
     PassSpec { name, options, run: Run::Any(run), versions: ALL_VERSIONS }
 }
 
-/// Defines passes as items, by which pipelines refer to them, and the list of all.
+/// Defines passes as items, by which pipelines refer to them, and the list of all passes.
 macro_rules! passes {
     ($($item:ident = $spec:expr;)*) => {
         $(pub(super) static $item: PassSpec = $spec;)*
@@ -282,7 +282,8 @@ passes! {
         collective_optimizer::hoist_loop_invariant_collectives::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(collective_optimizer::hoist_loop_invariant_collectives::MAX_BYTES))
     });
     REMOVE_UNUSED_OPS = module("remove-unused-ops", &[], |p, c, _| collective_optimizer::remove_unused_ops::run(p, c));
-    // In Shardy it writes a snapshot of the module if an option names a directory; here it does nothing.
+    // In Shardy it writes the module to a file if an option names a directory; here it does
+    // nothing.
     SAVE_MODULE = any("sdy-save-module", &[], |_, _, _| Ok(()));
 }
 

@@ -50,7 +50,7 @@ const fn as_text(flag: bool) -> &'static str {
     }
 }
 
-/// The pipelines of a version of Shardy.
+/// Expands the pipelines of a version of Shardy.
 #[derive(Clone, Copy)]
 pub(super) struct Expansion {
     /// The version.
@@ -58,7 +58,7 @@ pub(super) struct Expansion {
 }
 
 impl Expansion {
-    /// `spec` with `options`, nested in a pipeline on functions if it runs on functions.
+    /// `spec` with `options`; nested in a pipeline on functions if it runs on functions.
     fn item(spec: &'static PassSpec, options: Options) -> Item {
         let step = Item::Step(Step { spec, options });
         if spec.runs_on_functions() {
@@ -67,11 +67,11 @@ impl Expansion {
             step
         }
     }
-    /// A pass with its defaults.
+    /// A pass with default options.
     fn pass(self, spec: &'static PassSpec) -> Item {
         Self::item(spec, Options::defaults(spec.options, self.shardy))
     }
-    /// A pass with its defaults but for `settings`.
+    /// A pass with default options except for `settings`.
     fn pass_with(
         self,
         spec: &'static PassSpec,
@@ -79,7 +79,7 @@ impl Expansion {
     ) -> Result<Item> {
         Ok(Self::item(spec, Options::defaults(spec.options, self.shardy).with(settings)?))
     }
-    /// Passes with their defaults.
+    /// Passes with default options.
     fn passes<const N: usize>(self, specs: [&'static PassSpec; N]) -> [Item; N] {
         specs.map(|spec| self.pass(spec))
     }
@@ -132,7 +132,7 @@ impl Expansion {
         items.push(self.pass(&pass_table::PRE_ORDER_FUNCS));
         items
     }
-    /// The options of the pass that propagates in `sdy-propagation-pipeline`.
+    /// The options of the propagation pass in `sdy-propagation-pipeline`.
     pub(super) fn user_priority(self, how: Completion) -> Result<Options> {
         let up_to_priority = how.up_to_priority.map(|priority| priority.to_string());
         let mut settings =
@@ -141,7 +141,7 @@ impl Expansion {
             .extend(up_to_priority.as_deref().map(|priority| (&option::UP_TO_PRIORITY, priority)));
         Options::defaults(pass_table::USER_PRIORITY_PROPAGATE.options, self.shardy).with(&settings)
     }
-    /// `sdy-propagation-pipeline`, with the options `how` for import, propagation and export.
+    /// `sdy-propagation-pipeline` with the options `how`.
     pub(super) fn propagation(self, how: Completion) -> Result<Vec<Item>> {
         let mut items = self.before_propagation(how.dedup_functions_fully);
         items.push(Self::item(&pass_table::USER_PRIORITY_PROPAGATE, self.user_priority(how)?));
@@ -222,7 +222,7 @@ impl Expansion {
         }
         Ok(items)
     }
-    /// The passes that insert reshards and collectives, as far as the options say.
+    /// The passes that insert reshards and collectives, as the options say.
     fn partition(self, o: &Options) -> Result<Vec<Item>> {
         let mut items = Vec::new();
         if self.shardy.has(Change::VerifyUnreducedAxes) {
@@ -259,7 +259,7 @@ impl Expansion {
         let settings = [(&option::FULL_VERSION, is_full), (&option::MARK_PARTIAL_RESULTS, marks)];
         self.pass_with(&pass_table::INSERT_EXPLICIT_RESHARDS, &settings)
     }
-    /// The passes that partition each op by itself.
+    /// The passes that partition each op separately.
     fn partition_each(self, stage: Stage, o: &Options) -> Result<Vec<Item>> {
         if stage != Stage::ConvertGlobalToLocal {
             let message =

@@ -8,7 +8,7 @@ use crate::ir::Program;
 use crate::propagation::origins::Settings;
 use crate::propagation::{self, Strategy};
 
-/// The debug options: which origins and edges to record.
+/// The debug options: whether to record origins and propagation edges.
 pub(super) fn debug(o: &Options) -> Result<Settings> {
     Ok(Settings {
         sharding_origins: o.flag(&option::DEBUG_ORIGINS)?,
@@ -16,7 +16,7 @@ pub(super) fn debug(o: &Options) -> Result<Settings> {
     })
 }
 
-/// The options that all of the passes have.
+/// The options that all of these passes have.
 fn common(o: &Options) -> Result<propagation::Options> {
     Ok(propagation::Options {
         strategy: Strategy::Basic,
@@ -29,7 +29,7 @@ fn common(o: &Options) -> Result<propagation::Options> {
     })
 }
 
-/// The options that all but the basic pass have.
+/// The options that all of these passes have except the basic one.
 fn with_strategy(o: &Options) -> Result<propagation::Options> {
     let name = o.text(&option::STRATEGY)?;
     let strategy = Strategy::named(name)

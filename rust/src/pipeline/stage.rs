@@ -1,9 +1,9 @@
 //! The option `partitioner-stage` of `sdy-export-pipeline`: which of Shardy's passes towards a per-device program run.
 
-/// The last pass of the partitioner that runs. Later ones are greater.
+/// The last partitioner pass that runs. Later ones are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Stage {
-    /// As far as `enable-insert-explicit-collectives` says.
+    /// Not given: `enable-insert-explicit-collectives` decides.
     Unspecified,
     /// `sdy-resolve-permutation-factors`
     ResolvePermutationFactors,

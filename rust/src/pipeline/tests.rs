@@ -1,4 +1,4 @@
-//! Tests of pipelines: what they print as, what they expand to, and mistakes in them.
+//! Tests of pipelines: how they are printed, what they expand to, and errors in them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A list of axes that is stored inline while it is short.
+//! A list of axes that is stored inline if it is short.
 
 use crate::axis::AxisRef;
 use crate::index::AxisId;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
-/// The most axes that are stored inline: a dim is rarely sharded by more.
+/// The most axes that are stored inline; a dim is rarely sharded over more.
 const FEW: usize = 2;
 const UNUSED: AxisRef = AxisRef::full(AxisId::NONE);
 

@@ -5,9 +5,9 @@ use crate::index::{FactorId, Id};
 /// Sorts factors of one tensor into the order in which the reference iterates over them; the rule has
 /// `num_factors`.
 ///
-/// The reference keeps them in a hash table of at least 64 buckets and a power of two, more than 4/3 of the
-/// number of factors, in which factor `i` has bucket `37 * i`. The order is observable only where axes are
-/// split in ways that do not nest.
+/// The reference keeps them in a hash table whose number of buckets is a power of two, at least 64,
+/// and more than 4/3 of the number of factors; factor `i` has bucket `37 * i`. The order is
+/// observable only if axes are split in ways that do not nest.
 pub fn sort_by_bucket<T>(
     factors: &mut [T],
     num_factors: usize,

@@ -13,7 +13,7 @@ use crate::sharding::{ReductionOp, TensorSharding};
 struct Remaining<'a> {
     /// The remaining part of the first axis, if a factor has taken a part of it.
     part: Option<AxisRef>,
-    /// The axes, or those after that one.
+    /// The following axes.
     rest: &'a [AxisRef],
 }
 
@@ -21,7 +21,7 @@ impl Remaining<'_> {
     fn first(&self) -> Option<AxisRef> {
         self.part.or_else(|| self.rest.first().copied())
     }
-    /// Leaves `part` of the first axis.
+    /// Replaces the first axis by `part`, the remaining part of it, if any.
     fn take_first(&mut self, part: Option<AxisRef>) {
         if self.part.is_none() {
             self.rest = self.rest.get(1..).unwrap_or_default();
@@ -39,7 +39,8 @@ impl Remaining<'_> {
         }
         axes
     }
-    /// Takes axes, or parts of them, as long as they divide `size`; returns the unsharded part of `size`.
+    /// Takes axes, or parts of them, while they divide `size`; returns the unsharded part of
+    /// `size`.
     fn take_dividing(&mut self, axes: &mut AxisList, mut size: i64, mesh: &Mesh) -> i64 {
         while let Some(axis) = self.first() {
             let axis_size = axis.size(mesh);
@@ -117,7 +118,7 @@ fn project_dim(
             overflow: Vec::new(),
         };
         if has_overflow {
-            // Of the factors minor to it only the next one is added, as closed.
+            // Of the factors minor to it, only the next one is added, as closed.
             row.factors.push(factor, entry);
             return;
         }

@@ -1,4 +1,4 @@
-//! The factors of one tensor, which are few even if the op has thousands.
+//! The factors of one tensor: few, even if the op has thousands.
 
 use super::axis_list::AxisList;
 use crate::axis::AxisRef;
@@ -13,11 +13,12 @@ pub struct FactorSharding {
     pub is_closed: bool,
     /// Whether it is the last factor of its dim.
     pub is_minor_most: bool,
-    /// Axes of the dim from the first one on that does not divide the unsharded part of the factor.
+    /// The overflow axes: those of the dim from the first one on that does not divide the unsharded
+    /// part of the factor.
     pub overflow: Vec<AxisRef>,
 }
 
-/// How each factor is sharded, by factor.
+/// The sharding of each factor, sorted by factor.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Factors(Vec<(FactorId, FactorSharding)>);
 
@@ -46,7 +47,7 @@ impl Factors {
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
-    /// Adds a factor that is not there; [`Factors::sort`] is to follow.
+    /// Adds a new factor; [`Factors::sort`] has to follow.
     pub(super) fn push(&mut self, factor: FactorId, sharding: FactorSharding) {
         self.0.push((factor, sharding));
     }

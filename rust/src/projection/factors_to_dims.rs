@@ -8,10 +8,10 @@ use crate::op_sharding_rule::TensorMapping;
 use crate::sharding::{DimSharding, TensorSharding};
 
 impl TensorFactorShardings {
-    /// The sharding of the tensor that has these factor shardings.
+    /// The sharding of the tensor with these factor shardings.
     ///
-    /// The axes of a factor minor to one that is not fully sharded would need a strided view of the tensor;
-    /// they are left out.
+    /// If a factor is not fully sharded, axes of the factors minor to it are left out, since they
+    /// would need a strided view of the tensor.
     pub fn to_sharding(
         &self,
         mapping: &TensorMapping,

@@ -1,7 +1,7 @@
 //! The factor table: the shardings of an op's tensors, projected to the factors of its rule.
 //!
-//! Propagation does not compare dims, it compares factors. Projecting assigns the axes of each dim to
-//! the dim's factors, and splits an axis at a factor boundary; projecting back merges it again.
+//! Propagation compares factors, not dims. Projecting assigns the axes of each dim to the dim's
+//! factors, and splits an axis at a factor boundary; projecting back merges it again.
 //!
 //! For the rule `([ij])->([i, j]) {i=2, j=4}` over the mesh `["x"=4, "y"=2]`, with the operand
 //! sharded as `[{"x", "y"}]` and the result as `[{?}, {?}]`:
@@ -11,12 +11,12 @@
 //! | operand | `"x":(1)2` | `"x":(2)2, "y"` |
 //! | result | `?` | `?` |
 //!
-//! Once both factors have propagated, the result projects back to `[{"x":(1)2}, {"x":(2)2, "y"}]`.
+//! After both factors have propagated, the result projects back to `[{"x":(1)2}, {"x":(2)2, "y"}]`.
 //!
-//! The minor-most factor of a dim takes all remaining axes, whether their sizes divide it or not. Any
-//! other factor takes axes as long as they divide it; if the next one does not, that axis and all after
-//! it *overflow*: they are stored with the factor so that projecting back loses nothing, and no factor
-//! minor to it can be sharded.
+//! The minor-most factor of a dim takes all remaining axes, whether they divide its size or not.
+//! Any other factor takes axes while they divide its size; the first axis that does not, and all
+//! axes after it, *overflow*: they are stored with the factor so that projecting back loses
+//! nothing, and no factor minor to it can be sharded.
 //!
 //! Source: Shardy's propagation document, "Sharding projection".
 

@@ -9,13 +9,14 @@ use crate::sharding::ReductionOp;
 /// One row of the factor table.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TensorFactorShardings {
-    /// The shardings of the factors that the tensor has, except those minor to a factor that overflows.
+    /// The shardings of the factors that the tensor has, except those minor to a factor that
+    /// overflows.
     pub factors: Factors,
     /// Axes that may not shard any factor.
     pub replicated: Vec<AxisRef>,
     /// Axes over which the value still has to be reduced.
     pub unreduced: Vec<AxisRef>,
-    /// How it has to be reduced.
+    /// The reduction over the unreduced axes.
     pub reduction_op: ReductionOp,
 }
 
@@ -25,8 +26,8 @@ impl TensorFactorShardings {
     pub fn factor(&self, factor: FactorId) -> Option<&FactorSharding> {
         self.factors.get(factor)
     }
-    /// Gives `factor` the axes `axes` if the tensor has it and its axes are a strict prefix of them;
-    /// true if so.
+    /// Sets the axes of `factor` to `axes` if the tensor has it and its axes are a strict prefix of
+    /// `axes`; returns whether it did.
     pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
         let Some(sharding) = self.factors.get_mut(factor) else { return false };
         if prefix_status(&sharding.axes, axes) != PrefixStatus::StrictPrefix {
@@ -35,7 +36,8 @@ impl TensorFactorShardings {
         sharding.axes = axes.into();
         true
     }
-    /// Gives `factor` these axes and no overflow axes if the tensor has it; true if that is new.
+    /// Sets the axes of `factor` to `axes`, without overflow axes, if the tensor has it; returns
+    /// whether that is a change.
     pub(super) fn update(&mut self, factor: FactorId, axes: &[AxisRef]) -> bool {
         let Some(sharding) = self.factors.get_mut(factor) else { return false };
         if *sharding.axes == *axes && sharding.overflow.is_empty() {

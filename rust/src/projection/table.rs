@@ -21,7 +21,7 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// The table for the shardings of operands and results (`None` where there is none), all over
+    /// The table for the shardings of operands and results (`None` if a tensor has none), all over
     /// `mesh`. A missing sharding is empty, and closed if `closed_if_missing`.
     pub fn build<'a>(
         rule: &'a OpShardingRule,
@@ -32,8 +32,8 @@ impl Projection {
         let rows = rule.tensors().zip(shardings);
         Self::of_rows(rule, rule.operands.len(), rows, mesh, closed_if_missing)
     }
-    /// The table of some tensors of the op, of which the first `num_operands` are operands, from their
-    /// mappings and shardings.
+    /// The table for some tensors of the op, of which the first `num_operands` are operands, from
+    /// their mappings and shardings.
     pub fn of_rows<'a>(
         rule: &OpShardingRule,
         num_operands: usize,
@@ -74,8 +74,8 @@ impl Projection {
         self.num_operands = num_operands;
         self.by_factor.fill(rule.num_factors(), &self.tensors);
     }
-    /// Rebuilds the row of one tensor and returns the old one. If the factors of both differ, the table is
-    /// invalid.
+    /// Rebuilds the row of one tensor and returns the old one. If the two have different factors,
+    /// the table becomes invalid.
     pub fn replace_row(
         &mut self,
         tensor: usize,
@@ -88,23 +88,23 @@ impl Projection {
         dims_to_factors::project(&mut row, mapping, sharding, &rule.factor_sizes, mesh, false);
         std::mem::replace(&mut self.tensors[tensor], row)
     }
-    /// The tensors that have `factor`, by their numbers, in order.
+    /// The indices of the tensors that have `factor`, in order.
     #[inline]
     pub fn tensors_with(&self, factor: FactorId) -> &[u32] {
         self.by_factor.of(factor)
     }
-    /// The operands that have `factor`, and the results that have it, by their numbers, in order.
+    /// The indices of the operands and of the results that have `factor`, in order.
     #[inline]
     pub fn sides_with(&self, factor: FactorId) -> (&[u32], &[u32]) {
         let all = self.tensors_with(factor);
         all.split_at(all.partition_point(|&tensor| (tensor as usize) < self.num_operands))
     }
-    /// How the tensors that have `factor` are sharded along it.
+    /// The shardings along `factor` of the tensors that have it.
     #[inline]
     pub fn along(&self, factor: FactorId) -> impl Iterator<Item = &FactorSharding> {
         self.along_in(self.tensors_with(factor), factor)
     }
-    /// How some of these tensors are sharded along `factor`.
+    /// The shardings along `factor` of some of these tensors.
     #[inline]
     pub fn along_in<'a>(
         &'a self,
@@ -121,8 +121,8 @@ impl Projection {
     pub fn results(&self) -> &[TensorFactorShardings] {
         &self.tensors[self.num_operands..]
     }
-    /// Gives `factor` the axes `axes` in every tensor that has it with a strict prefix of them;
-    /// `changed` is told the index of each such tensor.
+    /// Sets the axes of `factor` to `axes` in every tensor whose axes are a strict prefix of
+    /// `axes`; calls `changed` with the index of each such tensor.
     pub fn expand(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
         for &tensor in self.by_factor.of(factor) {
             if self.tensors[tensor as usize].expand(factor, axes) {
@@ -130,8 +130,8 @@ impl Projection {
             }
         }
     }
-    /// Gives `factor` these axes and no overflow axes in every tensor that has it; `changed` is told the
-    /// index of each tensor for which that is new.
+    /// Sets the axes of `factor` to `axes`, without overflow axes, in every tensor that has it;
+    /// calls `changed` with the index of each tensor that changes.
     pub fn update(&mut self, factor: FactorId, axes: &[AxisRef], mut changed: impl FnMut(usize)) {
         for &tensor in self.by_factor.of(factor) {
             if self.tensors[tensor as usize].update(factor, axes) {
@@ -139,14 +139,14 @@ impl Projection {
             }
         }
     }
-    /// The factors along which tensors that have them differ.
+    /// The factors along which the tensors that have them differ.
     pub fn contested_factors(&self) -> impl Iterator<Item = FactorId> + '_ {
         self.by_factor.factors().filter(|&factor| {
             let mut all = self.along(factor);
             all.next().is_some_and(|first| all.any(|other| other.axes != first.axes))
         })
     }
-    /// For each factor the longest list of axes that all tensors having it start with.
+    /// For each factor the longest list of axes that is a prefix in all tensors that have it.
     pub fn greatest_common_prefix_axes(&self, num_factors: usize) -> Vec<Vec<AxisRef>> {
         let mut common: Vec<Option<Vec<AxisRef>>> = vec![None; num_factors];
         for tensor in &self.tensors {

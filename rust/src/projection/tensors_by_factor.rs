@@ -1,4 +1,5 @@
-//! The tensors that have each factor. An op may have thousands of both, while most tensors have few factors.
+//! The tensors that have each factor. An op may have thousands of both, while most tensors have few
+//! factors.
 
 use super::row::TensorFactorShardings;
 use crate::index::{FactorId, Id};
@@ -6,13 +7,13 @@ use crate::index::{FactorId, Id};
 /// For each factor the tensors that have it, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct TensorsByFactor {
-    /// The end of the list of each factor, which is the start of the next one.
+    /// For each factor the end of its list, which is the start of the next one.
     ends: Vec<u32>,
     tensors: Vec<u32>,
 }
 
 impl TensorsByFactor {
-    /// Lists those of `num_factors` factors among `rows`.
+    /// Lists, for each of `num_factors` factors, the tensors in `rows`.
     pub fn fill(&mut self, num_factors: usize, rows: &[TensorFactorShardings]) {
         let Self { ends, tensors } = self;
         ends.clear();

@@ -32,7 +32,7 @@ impl CurrentShardings {
         }
     }
 
-    /// Loads shardings some of which are held by other values than the tensors themselves.
+    /// Loads shardings of an op whose tensors are not plain: some are held by other values.
     #[inline(never)]
     fn load_indirect(&mut self, state: &mut State<'_>, position: u32) {
         let (program, plan) = state.program_and_plan();

@@ -1,4 +1,4 @@
-//! Greedy runs: visits ops until no visit changes anything.
+//! Greedy runs: visits ops until no visit changes a sharding.
 
 use super::current::CurrentShardings;
 use super::memo::{Memo, MemoId, Outcome, SpecClassId, UpdateListId};
@@ -25,9 +25,9 @@ pub(super) struct Engine<'p> {
     memo: Memo,
     wide: WideOps,
     func_results: FuncResults,
-    /// The shardings of the op that is visited.
+    /// The shardings of the tensors of the current op.
     current: CurrentShardings,
-    /// Whether there are no sharding groups, and nobody is told why shardings change.
+    /// Whether there are no sharding groups, no record of origins and no observer.
     is_simple: bool,
     greedy_runs: usize,
 }
@@ -43,14 +43,14 @@ pub(super) struct EngineParts {
 }
 
 impl EngineParts {
-    /// Forgets the visits that were made, as [`Memo::forget`].
+    /// Clears the memo, see [`Memo::forget`].
     pub fn forget(&mut self, most: usize) {
         self.memo.forget(most);
     }
 }
 
 impl<'p> Engine<'p> {
-    /// An engine for the program of `state`, whose results of `main` propagate too.
+    /// An engine for the program of `state`; the results of the function `main` propagate too.
     pub fn new(mut state: State<'p>, main: FuncId, mut memo: Memo) -> Self {
         Self {
             is_simple: !state.is_observed() && state.groups.is_empty(),
@@ -62,8 +62,8 @@ impl<'p> Engine<'p> {
             greedy_runs: 0,
         }
     }
-    /// An engine with the parts of one that has ended a run on `program`, and whose marks are gone; `observer` is told
-    /// of changes, but not of their causes.
+    /// An engine with the parts of an earlier one that has ended a run on `program`. No op is
+    /// marked. `observer` is told of changes, but not of their causes.
     pub fn again(
         program: &'p mut Program,
         parts: EngineParts,
@@ -82,8 +82,9 @@ impl<'p> Engine<'p> {
             greedy_runs: 0,
         }
     }
-    /// An engine with the parts of one that has ended a run on `program`, for a new run from the shardings that `restore`
-    /// sets; `observer` is told of changes, but not of their causes.
+    /// An engine with the parts of an earlier one that has ended a run on `program`, for a new run
+    /// from the shardings that `restore` sets. `observer` is told of changes, but not of their
+    /// causes.
     pub fn anew(
         program: &'p mut Program,
         parts: EngineParts,
@@ -103,7 +104,7 @@ impl<'p> Engine<'p> {
             greedy_runs: 0,
         }
     }
-    /// The parts for the next run.
+    /// The parts to keep for the next run.
     pub fn into_parts(self) -> EngineParts {
         let Self { network: Network { state, queue, .. }, memo, func_results, .. } = self;
         let Finished { plan, groups, .. } = state.abandon();
@@ -113,33 +114,34 @@ impl<'p> Engine<'p> {
     pub fn state(&mut self) -> &mut State<'p> {
         &mut self.network.state
     }
-    /// The kinds of greedy runs, in order.
+    /// The number of kinds of greedy runs.
     pub fn num_runs(&self) -> usize {
         self.memo.runs().len()
     }
-    /// Number of different visits so far.
+    /// The number of entries in the memo.
     pub fn num_remembered(&self) -> usize {
         self.memo.len()
     }
-    /// The runs in which a visit of the op at `position` may do something.
+    /// The kinds of greedy runs in which a visit of the op at `position` may change something.
     pub fn marks(&self, position: u32) -> RunMask {
         self.network.queue.marks(position)
     }
-    /// Says that a visit of the op at `position` may do something.
+    /// Marks the op at `position` in all kinds of greedy runs: a visit of it may change something.
     pub fn mark(&mut self, position: u32) {
         self.network.queue.mark(position);
     }
-    /// Starts a greedy run, in which the queue has passed all ops before `position`.
+    /// Starts a greedy run in which all ops before `position` were taken from the queue.
     pub fn restart_at(&mut self, position: u32) {
         self.network.queue.restart_at(position);
     }
-    /// The next op that is marked for `run`, once nothing is queued before it.
+    /// Takes the next op that is marked for `run` from the queue.
     pub fn next_marked(&mut self, run: usize) -> Option<u32> {
         self.network.queue.pop(1 << run)
     }
-    /// Visits the op at `position`, at which the queue stands, then those that are queued again by that, until none is
-    /// left; adds all of the latter to `taken`. Ops without a mark are visited too if `visits_all`: that changes nothing
-    /// as long as marks are complete. Returns the number of visits.
+    /// Visits the op at `position`, which was just taken from the queue, and the ops that are
+    /// queued again because of that, until none is left; appends the latter to `taken`. If
+    /// `visits_all`, unmarked ops are visited too, which changes nothing if marks are complete.
+    /// Returns the number of visits.
     pub fn turn(
         &mut self,
         position: u32,
@@ -159,7 +161,7 @@ impl<'p> Engine<'p> {
         }
         visits
     }
-    /// Propagates between the result of the main function at `index` and the value that is returned as it.
+    /// Propagates between result `index` of the main function and the value that is returned as it.
     pub fn visit_func_result(&mut self, index: usize, run: usize) {
         self.func_results.visit_at(&mut self.network, &mut self.memo, index, run);
     }
@@ -167,11 +169,11 @@ impl<'p> Engine<'p> {
     pub fn returned_values(&self) -> Vec<ValueId> {
         self.func_results.values(self.network.state.program())
     }
-    /// Closes the dims of all user priorities but 0.
+    /// Closes all dims with a user priority other than 0.
     pub fn initialise_priorities(&mut self) -> UserPriorities {
         UserPriorities::initialise(&mut self.network)
     }
-    /// Opens the dims of `priority`, which take part from now on.
+    /// Restores the dims of `priority`, which take part from now on.
     pub fn start_priority(&mut self, priorities: &UserPriorities, priority: i64) {
         priorities.start(&mut self.network, priority);
     }
@@ -200,7 +202,7 @@ impl<'p> Engine<'p> {
         Ok(())
     }
 
-    /// Runs greedily: visits each op that is marked, then those that are queued again, until none is left.
+    /// A greedy run: visits each marked op in the order of the queue, until the queue is empty.
     fn run(&mut self, run: usize, context: &mut Context<'_>, pass: &str) -> Result<()> {
         let num_ops = self.network.state.plan.order().len();
         self.network.queue.restart();
@@ -209,7 +211,8 @@ impl<'p> Engine<'p> {
             match self.network.budget.spend() {
                 BudgetStatus::Within => {}
                 BudgetStatus::ReportDue => {
-                    // How many there will be is not known; this comes near the end only.
+                    // The number of visits is not known in advance; this approaches the end of the
+                    // range.
                     let visits = self.network.budget.visits();
                     context.progress(pass, visits, visits + num_ops)?;
                 }
@@ -256,7 +259,8 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Makes the updates of `list` at the op at `position`, whose shardings are the current ones.
+    /// Applies the updates of `list` to the tensors of the op at `position`, whose shardings are
+    /// the current ones.
     #[inline(always)]
     fn update(
         &mut self,
@@ -291,8 +295,9 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Looks up the next visit of an op right after a visit that changed something: mostly it changes nothing, and
-    /// the op's row is in the processor's cache now. Returns its memo entry.
+    /// Looks up the next visit of an op right after a visit that changed something. In most cases
+    /// it changes nothing, and the op's row is in the processor's cache now. Returns its memo
+    /// entry.
     #[inline(never)]
     fn look_again(&mut self, position: u32, class: SpecClassId, run: usize) -> MemoId {
         self.current.load(&mut self.network.state, position);
@@ -315,7 +320,7 @@ impl<'p> Engine<'p> {
         self.memo.outcome(&mut tables, entry, Subset::ALL, self.current.as_slice(), run)
     }
 
-    /// Adds a visit that changes something to the record of origins, if there is one, before it does.
+    /// Adds a visit to the record of origins, if there is one, before its updates are applied.
     fn record(&mut self, position: u32, run: usize) {
         let state = &mut self.network.state;
         let Some(spec) = state.plan.spec(position).filter(|_| state.is_recording()) else { return };

@@ -1,4 +1,4 @@
-//! Propagation: completes the shardings of all values from those that some have.
+//! Propagation: completes the shardings of all values from the given ones.
 //!
 //! # The loop
 //!
@@ -15,53 +15,55 @@
 //!         propagate between results and returned values
 //! ```
 //!
-//! That is all there is to the result. In a conflict the first visit wins, so the order of the queue, which is
-//! that of MLIR's greedy driver, is part of it. `tests/oracle/driver.py` is the same algorithm in Python:
-//! slow, without any shortcut, and made to be read. Both have the same results on random programs
-//! (`tests/property/test_propagation.py`), and so has the reference (`tests/shardy`).
+//! The result depends on nothing else. In a conflict the first visit wins, so the order of the
+//! queue, which is that of MLIR's greedy driver, matters. `tests/oracle/driver.py` is the same
+//! algorithm in Python: slow, without any shortcut, written to be read. Both have the same results
+//! on random programs (`tests/property/test_propagation.py`), and so has the reference
+//! (`tests/shardy`).
 //!
 //! # Rooms
 //!
-//! A room uses those above it only, which `tests/contract/test_rooms.py` holds.
+//! The submodules, called rooms. Each uses only those above it, which
+//! `tests/contract/test_rooms.py` checks.
 //!
 //! | room | what it holds |
 //! | --- | --- |
 //! | [`visit`] | what a visit means |
-//! | [`plan`] | what is known of a program before it starts: edges, groups, how each op is visited |
-//! | [`memo`] | what is remembered of visits |
-//! | [`notices`] | who hears of a change |
-//! | [`observe`] | clock, changes and observers; what explanations and edits will be made from |
-//! | [`origins`] | where shardings come from |
+//! | [`plan`] | what is computed of a program before propagation starts: edges, groups, how each op is visited |
+//! | [`memo`] | the memo of outcomes of visits |
+//! | [`notices`] | which ops a change marks or queues |
+//! | [`observe`] | the clock, changes and observers, on which explanations and replays are built |
+//! | [`origins`] | the user's shardings that axes come from |
 //! | [`state`] | the shardings: the only place where they change |
-//! | [`schedule`] | in which order visits are made |
+//! | [`schedule`] | the order of visits |
 //! | [`wide`] | visits of ops with many tensors |
-//! | [`current`] | the shardings of the op that is visited |
+//! | [`current`] | the shardings of the op being visited |
 //! | [`options`] | what to propagate, and how |
 //! | [`engine`] | greedy runs: the loop |
-//! | [`replay`] | greedy runs again, from other shardings |
+//! | [`replay`] | greedy runs repeated from other shardings |
 //! | [`explain`] | which steps brought an axis to a tensor |
 //!
 //! # Shortcuts
 //!
-//! Each of them leaves out work that would change nothing. If its reason is taken away, the tests in the
-//! last column fail.
+//! Each shortcut skips work that would change nothing. Without the reason in the third column, the
+//! tests in the last column fail.
 //!
 //! | shortcut | what it claims | why that is sound | tests |
 //! | --- | --- | --- | --- |
 //! | only ops that are marked are visited ([`schedule`]) | a visit that did nothing does nothing until a sharding that it reads changes | a visit is a function of what it reads, and [`notices`] lists all that read a value | `test_family[calls]`, `test_family[mlp]` |
-//! | at first, only what depends on axes is marked | other visits do nothing | axes come from tensors of the op alone | `test_family[hub]` |
+//! | at first, only ops that read a sharding with axes are marked | other visits do nothing | a visit takes axes from tensors of the op only | `test_family[hub]` |
 //! | blocks of ops without marks are skipped | they hold no marked op | a mark is set in all blocks around the op, and cleared where a scan finds none | `the_next_dirty_position_is_found_across_blocks`, `queued_ops_keep_their_place` |
-//! | dead ops are looked for among those unused at first, and where an op was erased | no other op dies | uses only go with the ops that have them | `test_random_programs[dead ops]` |
-//! | results are compared with returned values after changes only | without a change nothing propagates | the clock of [`state`] counts every change | `test_family[result-priorities]` |
-//! | outcomes are remembered ([`memo`]), for all steps of the same directions | the same input has the same outcome | law of [`visit::strategy`] | `test_random_programs[plain]` |
-//! | a visit leaves out factors on which all tensors agree | nothing propagates along them | what all have is a prefix of what any could get: law of [`visit::strategy`] | `test_family[mlp]` |
-//! | after an update, the next visit of the op is looked up by the update | the same updates lead to the same shardings | the tensors are different values, each with its own sharding | `a_value_that_is_two_operands_is_looked_at_again` |
-//! | the process remembers visits of other programs ([`memo::process_cache`]) | equal rules, meshes and shardings have equal outcomes | all three are compared by what they are, not by their numbers in the program | `what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same`, `test_random_programs[several meshes]` |
-//! | rules are told apart only as far as visits do ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::StrategyGuarantees::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
-//! | of the tensors of a wide op, one of each group is looked at ([`wide`]) | the others change like it | [`visit::strategy::StrategyGuarantees::repeating_is_idempotent`] | `test_random_rules` |
-//! | components of a wide op are visited apart | they have no effect on each other | [`visit::strategy::StrategyGuarantees::components_are_independent`] | `test_random_programs[wide ops]` |
-//! | visits of a wide op are continued from the one before ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::StrategyGuarantees::continuation`], which excepts elementwise ops | `test_random_rules`, `operands_of_wide_elementwise_ops_look_at_results` |
-//! | wide ops are told which tensors have changed ([`notices::readers`]) | the others have the shardings they had | [`state`] tells the readers of every change | `test_family[results]` |
+//! | dead ops are searched among those unused at first, and the operands of erased ops | no other op becomes dead | uses are removed only with the ops that have them | `test_random_programs[dead ops]` |
+//! | results are compared with returned values only after changes | without a change nothing propagates | the clock of [`state`] counts every change | `test_family[result-priorities]` |
+//! | the memo stores outcomes ([`memo`]), once for all steps with equal directions | the same input has the same outcome | law of [`visit::strategy`] | `test_random_programs[plain]` |
+//! | a visit leaves out factors on which all tensors agree | nothing propagates along them | the axes common to all are a prefix of what any tensor could get: law of [`visit::strategy`] | `test_family[mlp]` |
+//! | after an update, the memo entry of the op's next visit is found by the update | the same updates lead to the same shardings | the tensors are different values, each with its own sharding | `a_value_that_is_two_operands_is_looked_at_again` |
+//! | the process keeps outcomes across programs ([`memo::process_cache`]) | equal rules, meshes and shardings have equal outcomes | all three are compared by value, not by their ids in the program | `what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same`, `test_random_programs[several meshes]` |
+//! | equivalent rules share outcomes ([`memo::rule_equivalence`]) | sizes matter only in which tensor is larger | [`visit::strategy::StrategyGuarantees::uses_exact_factor_sizes`], and no dim has several factors | `sizes_count_only_where_they_compare`, `test_random_programs[schedule]` |
+//! | of the tensors of a wide op, a visit reads one of each group ([`wide`]) | the others change in the same way | [`visit::strategy::StrategyGuarantees::repeating_is_idempotent`] | `test_random_rules` |
+//! | components of a wide op are visited separately | they have no effect on each other | [`visit::strategy::StrategyGuarantees::components_are_independent`] | `test_random_programs[wide ops]` |
+//! | visits of a wide op are computed from the previous one ([`wide`]) | what depends on no change stays as it is | [`visit::strategy::StrategyGuarantees::continuation`], except for elementwise ops | `test_random_rules`, `operands_of_wide_elementwise_ops_look_at_results` |
+//! | wide ops have a list of the tensors that changed ([`notices::readers`]) | the others have the shardings they had | [`state`] notifies the readers of every change | `test_family[results]` |
 //!
 //! Source: Shardy's propagation document.
 
@@ -87,7 +89,7 @@ pub use options::{Options, Stats, Strategy};
 pub use plan::specs::has_rule_by_kind as has_identity_rule;
 pub use visit::{factor_table, Run, VisitStrategy};
 
-/// The visits that the process remembers from run to run.
+/// The process-wide cache of visits.
 pub mod visit_cache {
     pub use super::memo::process_cache::{clear, len, MAX_TENSORS, MAX_VISITS};
 }
@@ -105,7 +107,7 @@ use plan::{preconditions, Plan};
 use schedule::func_results::main_function;
 use state::{Finished, State};
 
-/// Completes the shardings of `program`, which is left half done if that fails.
+/// Completes the shardings of `program`. On failure, `program` is left in an intermediate state.
 pub fn propagate(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -114,8 +116,8 @@ pub fn propagate(
     propagate_observed(program, context, options, None).map(|(stats, _)| stats)
 }
 
-/// Completes the shardings of `program`, tells `observer` of everything that happens to them, and says where
-/// they came from, as far as `options` want that recorded.
+/// Completes the shardings of `program`, and notifies `observer` of everything that happens to
+/// them. Returns the record of origins, as far as `options` ask for it.
 pub fn propagate_observed(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -127,7 +129,7 @@ pub fn propagate_observed(
     Ok((stats, origins))
 }
 
-/// Completes the shardings of `program`, and keeps what it takes to say which steps brought an axis to a tensor.
+/// Completes the shardings of `program`, and returns the trace that explains them.
 pub fn propagate_explained(
     program: &mut Program,
     context: &mut Context<'_>,

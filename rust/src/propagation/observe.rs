@@ -1,24 +1,24 @@
 //! Observers of changes of shardings, and the clock that counts changes.
 //!
-//! [`super::state::State`] is the only place where a sharding changes, and its [`Clock`] counts the changes.
-//! An [`Observer`] is told of each one: the sharding before, the sharding after, and the cause. The list of
-//! changes is a *trace*: going back through it restores the shardings of any time, going
-//! forward makes them again. Without an observer, a change costs one comparison.
+//! Shardings change only in [`super::state::State`], and its [`Clock`] counts the changes. An
+//! [`Observer`] is told of each change: the sharding before, the sharding after, and the cause. The
+//! list of changes is a *trace*: undoing them from the end restores the shardings of any time, and
+//! applying them from the start repeats the run. Without an observer, a change costs one
+//! comparison.
 //!
-//! Two features are to be built on the trace.
+//! Two features use the trace.
 //!
-//! - **Propagating again after an edit.** A visit is a function of the shardings of its tensors, and the
-//!   queue of any time follows from the changes before it, as who is told of a change is a function of the
-//!   program ([`super::notices`]). So the trace can be followed with the set of slots that differ from it: a
-//!   visit none of whose tensors differs does what the trace says, any other one is made, and where it
-//!   changes what the trace says, in the same order, its tensors differ no longer. Once no slot differs and
-//!   the same ops are queued, the rest of the trace holds as it is (the *cutoff*). An edit of a dim of a
-//!   later user priority changes nothing before the turn of that priority: [`Observer::run_starts`] gives
-//!   the times to go back to.
-//! - **Explaining a sharding.** The change that brought an axis to a value names the visit that did it. What
-//!   the tensors of the op had before follows from the trace, and the visit made once more tells the
-//!   factor, the direction and the tensor that the axis came from, as [`super::origins`] does. That tensor
-//!   is looked up in turn, until a change has [`Cause::UserPriority`] or there is none: then a user wrote it.
+//! - **Replays ([`super::replay`]).** A visit is a function of the shardings of its tensors, and
+//!   the queue at any time follows from the changes before it, since which ops are notified of a
+//!   change depends on the program alone ([`super::notices`]). So the trace can be followed from
+//!   other shardings, with the set of slots that differ from it: a visit whose tensors do not
+//!   differ makes the changes of the trace, any other visit is made anew. Once no slot differs and
+//!   the same ops are queued, the rest of the trace holds as it is (the *cutoff*).
+//! - **Explanations ([`super::explain`]).** The change that brought an axis to a value names the
+//!   visit that made it. The shardings before follow from the trace, and repeating the visit tells
+//!   the factor, the direction and the tensor that the axis came from, as in [`super::origins`].
+//!   That tensor is searched in turn, until a change has [`Cause::UserPriority`] or there is none:
+//!   then the axis is in the user's annotation.
 
 use super::visit::Run;
 use crate::index::{FuncId, OpId, ShardingId, ValueId};
@@ -38,7 +38,7 @@ impl Clock {
     }
 }
 
-/// Something that has a sharding of its own.
+/// Something that stores a sharding.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Slot {
     /// A value that holds its sharding itself.
@@ -50,22 +50,23 @@ pub enum Slot {
 /// Why a sharding changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
-    /// A visit of this op, in the greedy run that has started last. The change of one result of an op
-    /// gives empty shardings to those beside it that have none; members of a sharding group change
-    /// together. That has the same cause.
+    /// A visit of this op in the current greedy run. Two kinds of further changes have the same
+    /// cause: the first sharding of one result of an op gives the other results open shardings, and
+    /// members of a sharding group change together.
     Visit(OpId),
-    /// Propagation between a result of the main function, by its index, and the value returned as it.
+    /// Propagation between a result of the main function, by its index, and the value returned as
+    /// it.
     FuncResult(usize),
-    /// Dims of later user priorities are closed, or those of a priority are opened again.
+    /// Dims of later user priorities are closed, or the dims of a priority are restored.
     UserPriority,
 }
 
 /// A change of a sharding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// The time before it.
+    /// The time before the change.
     pub at: Clock,
-    /// What has the sharding.
+    /// The slot.
     pub slot: Slot,
     /// The sharding before.
     pub old: ShardingId,
@@ -73,18 +74,18 @@ pub struct Change {
     pub new: ShardingId,
     /// Why it changes.
     pub cause: Cause,
-    /// How many causes there were before: changes of one visit have the same number.
+    /// The number of earlier causes: changes of one visit have equal numbers.
     pub visit: u32,
 }
 
-/// Is told of every change of a sharding while a program propagates.
+/// Is notified of every change of a sharding during propagation.
 ///
-/// Sharding groups are made equal before that, and count as part of the program as it was given.
+/// Sharding groups are synchronised before, which is not reported.
 pub trait Observer {
-    /// A greedy run of this kind starts, while dims up to this user priority take part.
+    /// A greedy run of this kind starts; dims up to this user priority take part.
     fn run_starts(&mut self, _at: Clock, _priority: i64, _run: Run) {}
     /// A sharding has changed.
     fn changed(&mut self, change: Change);
-    /// An op that nothing uses was erased.
+    /// An unused op was erased.
     fn erased(&mut self, _at: Clock, _op: OpId) {}
 }

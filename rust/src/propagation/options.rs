@@ -7,9 +7,9 @@ use super::visit::{Run, VisitStrategy};
 /// How conflicts between axes are resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Strategy {
-    /// Axes go only where no tensor of the op has a conflict.
+    /// An axis propagates only if no tensor of the op has a conflict.
     Basic,
-    /// Axes go to each tensor as far as that tensor has no conflict.
+    /// An axis propagates to each tensor that has no conflict itself.
     #[default]
     Aggressive,
     /// Each greedy run is made in the basic strategy, then in the aggressive one.
@@ -29,12 +29,12 @@ impl Strategy {
             Self::BasicThenAggressive => "basic-then-aggressive",
         }
     }
-    /// The strategy that pipelines call `name`.
+    /// The strategy called `name` in pipelines.
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Basic, Self::Aggressive, Self::BasicThenAggressive];
         all.into_iter().find(|strategy| strategy.name() == name)
     }
-    /// The strategies of the visits of the greedy runs of one op-priority step, in order.
+    /// The visit strategies of the greedy runs of one op-priority step, in order.
     const fn of_visits(self) -> &'static [VisitStrategy] {
         match self {
             Self::Basic => &[VisitStrategy::Basic],
@@ -45,22 +45,22 @@ impl Strategy {
 }
 
 /// Options of a propagation.
-#[allow(clippy::struct_excessive_bools)] // They are the options of the passes, one by one.
+#[allow(clippy::struct_excessive_bools)] // Each is an option of a pass.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The strategy.
     pub strategy: Strategy,
-    /// Whether ops take part in the order of their priorities.
+    /// Whether ops take part in the order of their op priorities.
     pub run_op_priority: bool,
-    /// Whether dims take part in the order of the priorities users gave them.
+    /// Whether dims take part in the order of their user priorities.
     pub user_priority: bool,
-    /// Whether to propagate neither sub-axes nor axes that do not divide.
+    /// Whether neither sub-axes nor axes that do not divide a dim propagate.
     pub conservative: bool,
-    /// Whether ops keep the rules they were visited with.
+    /// Whether ops keep the rules that they were visited with.
     pub keep_sharding_rules: bool,
-    /// The last user priority that takes part, if not all do.
+    /// The last user priority that takes part; `None` for all.
     pub up_to_priority: Option<i64>,
-    /// What to record, and leave as attributes, of where shardings came from.
+    /// Which records of origins to keep, and write as attributes.
     pub debug: Settings,
 }
 
@@ -103,15 +103,15 @@ impl Options {
 /// Statistics of a propagation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
-    /// Visits of ops that were marked.
+    /// Visits of marked ops.
     pub visits: usize,
     /// Visits whose outcome was in the memo.
     pub memo_hits: usize,
-    /// Different visits.
+    /// Memo entries: different inputs of visits.
     pub memo_entries: usize,
     /// Updates of tensors by visits.
     pub updates: usize,
-    /// Shardings changed.
+    /// Changes of shardings.
     pub changes: usize,
     /// Greedy runs.
     pub greedy_runs: usize,

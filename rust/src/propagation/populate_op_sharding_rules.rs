@@ -28,10 +28,10 @@ pub fn run(
     Error::check(problems)
 }
 
-/// The complaint about an op that would have a rule, were all its shapes known.
+/// The error for an op that would have a rule if all its shapes were static.
 fn dynamic_tensor(program: &Program, op: OpId) -> Option<Diagnostic> {
     let name = program.op_name(op);
-    // Most custom calls have no rule whatever their shapes are.
+    // Most custom calls have no rule, whatever their shapes are.
     if Family::of(name).is_none_or(|family| family.name == "custom_call") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The shardings of a program while it propagates.
+//! The shardings of a program during propagation.
 
 use super::notices::readers::Readers;
 use super::observe::{Cause, Change, Clock, Observer, Slot};
@@ -15,7 +15,7 @@ use crate::op_sharding_rule::RuleTable;
 /// A program with its plan. Shardings change only here, and the clock counts the changes.
 pub struct State<'p> {
     program: &'p mut Program,
-    /// The positions of ops, and how they are visited.
+    /// The positions of ops, and the specs of their visits.
     pub plan: Plan,
     /// The sharding groups.
     pub groups: ShardingGroups,
@@ -26,14 +26,15 @@ pub struct State<'p> {
     observer: Option<&'p mut dyn Observer>,
     /// The cause of the next changes, for observers.
     cause: Cause,
-    /// How many causes there were so far.
+    /// The number of causes so far.
     num_causes: u32,
     clock: Clock,
-    /// Values whose shardings have changed, and whose ops are not marked as changed yet.
+    /// Values whose shardings have changed and whose ops are not marked as changed for the printer
+    /// yet.
     changed: BitSet<ValueId>,
 }
 
-/// What is left when propagation ends.
+/// The parts of the state that are left after propagation.
 pub struct Finished {
     /// The plan.
     pub plan: Plan,
@@ -86,7 +87,7 @@ impl<'p> State<'p> {
     pub fn rules_mut(&mut self) -> &mut RuleTable {
         self.program.rules_mut()
     }
-    /// The program, for adding shardings to its tables, and the plan.
+    /// The program, for adding shardings to its tables, with the plan.
     pub fn program_and_plan(&mut self) -> (&mut Program, &Plan) {
         (self.program, &self.plan)
     }
@@ -104,8 +105,8 @@ impl<'p> State<'p> {
             Slot::FuncResult(func, index) => self.program.func_results(func)[index].sharding,
         }
     }
-    /// The value that holds the sharding of `value`, and what `sharding` of `value` is in terms of the holder:
-    /// the sharding of an argument of a manual computation also has the manual axes.
+    /// The value that holds the sharding of `value`, and `sharding` as the holder stores it: the
+    /// sharding of an argument of a manual computation has the manual axes too.
     pub fn held(&mut self, value: ValueId, sharding: ShardingId) -> Option<(ValueId, ShardingId)> {
         match self.plan.edges.holder(value) {
             Holder::None => None,
@@ -116,13 +117,13 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Sets the cause of the changes that follow, which observers are told.
+    /// Sets the cause of the following changes, for observers.
     #[inline]
     pub fn set_cause(&mut self, cause: Cause) {
         self.cause = cause;
         self.num_causes = self.num_causes.wrapping_add(1);
     }
-    /// Sets the sharding that `holder` holds; true if that is a change.
+    /// Sets the sharding that `holder` holds; true if it changed.
     #[inline(always)]
     pub fn set(&mut self, holder: ValueId, sharding: ShardingId) -> bool {
         let old = self.program.assign_sharding(holder, sharding);
@@ -134,7 +135,7 @@ impl<'p> State<'p> {
         self.pass_time(Slot::Value(holder), old, sharding);
         true
     }
-    /// Sets the sharding of a result of a function; true if that is a change.
+    /// Sets the sharding of a result of a function; true if it changed.
     pub fn set_result(&mut self, func: FuncId, index: usize, sharding: ShardingId) -> bool {
         let old = self.program.func_results(func)[index].sharding;
         if !self.program.set_func_result_sharding(func, index, sharding) {
@@ -152,7 +153,7 @@ impl<'p> State<'p> {
         }
         self.clock.tick();
     }
-    /// Tells the observer of a change.
+    /// Notifies the observer of a change.
     #[cold]
     fn tell(&mut self, slot: Slot, old: ShardingId, new: ShardingId) {
         if let Some(observer) = &mut self.observer {
@@ -161,8 +162,8 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Sets the sharding of `slot` to the one it has at another time of the run that is replayed. Nobody is told,
-    /// and no time passes.
+    /// Sets the sharding of `slot` to that of another time of a recorded run. The observer is not
+    /// notified, and the clock does not advance.
     #[inline]
     pub fn restore(&mut self, slot: Slot, sharding: ShardingId) {
         match slot {
@@ -179,16 +180,16 @@ impl<'p> State<'p> {
         self.program.assign_shardings(shardings);
     }
 
-    /// Whether it is recorded where shardings come from.
+    /// Whether origins are recorded.
     #[inline]
     pub fn is_recording(&self) -> bool {
         self.recorder.is_some()
     }
-    /// Whether a record is kept, or an observer told of changes.
+    /// Whether origins are recorded, or an observer is notified.
     pub fn is_observed(&self) -> bool {
         self.is_recording() || self.observer.is_some()
     }
-    /// Adds a visit that changes something to the record of origins, if there is one, before it does.
+    /// Adds a visit to the record of origins, if there is one, before its updates are applied.
     /// `shardings` are those of `tensors`.
     pub fn record_visit(
         &mut self,
@@ -201,8 +202,8 @@ impl<'p> State<'p> {
             origins::record_visit(recorder, self.program, &self.plan.edges, visit, tensors);
         }
     }
-    /// Adds the axes that a visit brings to tensors of the op at `position` to the record of origins, if there
-    /// is one.
+    /// Adds the axes that a visit brings to tensors of the op at `position` to the record of
+    /// origins, if there is one.
     pub fn record_arrivals(&mut self, position: u32, spec: VisitSpec, arrivals: &Arrivals) {
         if let Some(recorder) = &mut self.recorder {
             let Self { program, plan, .. } = self;
@@ -212,13 +213,13 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Tells the observer that a greedy run starts.
+    /// Notifies the observer of the start of a greedy run.
     pub fn run_starts(&mut self, priority: i64, run: Run) {
         if let Some(observer) = &mut self.observer {
             observer.run_starts(self.clock, priority, run);
         }
     }
-    /// Erases `op`, which nothing uses.
+    /// Erases `op`, which is unused.
     pub fn erase(&mut self, op: OpId) {
         self.plan.remove(op);
         self.program.set_op_rule(op, RuleId::NONE);
@@ -227,16 +228,16 @@ impl<'p> State<'p> {
             observer.erased(self.clock, op);
         }
     }
-    /// Updates how `op` is visited after the numbers of uses of its operands have changed.
+    /// Updates how `op` is visited after the number of uses of its operands has changed.
     pub fn recount_uses(&mut self, op: OpId) {
         self.plan.recount_uses(self.program, op);
     }
-    /// Ends propagation on a program that is not printed.
+    /// Ends propagation on a program that will not be printed.
     pub fn abandon(self) -> Finished {
         let Self { plan, groups, clock, recorder, .. } = self;
         Finished { plan, groups, clock, recorder }
     }
-    /// Ends propagation: the printer is told which ops have new shardings.
+    /// Ends propagation: marks ops with new shardings as changed, for the printer.
     pub fn finish(self) -> Finished {
         for value in self.changed.iter() {
             let owner = match self.program.def(value) {

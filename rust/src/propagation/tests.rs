@@ -1,4 +1,4 @@
-//! Whole programs. The rules are attributes, so that no registry is needed.
+//! Tests on whole programs. The rules are attributes, so that no registry is needed.
 
 use super::observe::{Change, Clock, Observer, Slot};
 use super::{propagate, propagate_observed, Options, Run, Strategy};
@@ -21,7 +21,7 @@ impl RuleSource for Attributes {
     }
 }
 
-/// The program after propagation, and after adding data-flow edges before that.
+/// The program after adding data-flow edges and propagation.
 fn propagated(text: &str, options: &Options) -> Result<Program> {
     let mut program = parse(text.into())?;
     with_context(|context| {
@@ -31,7 +31,7 @@ fn propagated(text: &str, options: &Options) -> Result<Program> {
     Ok(program)
 }
 
-/// What `run` returns, with the rules that ops have as attributes.
+/// The result of `run`, where the rules of ops are their attributes.
 pub fn with_context<T>(run: impl FnOnce(&mut Context<'_>) -> T) -> T {
     let mut report = |_: Progress<'_>| true;
     let mut rules = Attributes;
@@ -99,7 +99,7 @@ fn what_is_known_of_one_program_holds_in_another_as_far_as_it_is_the_same() {
         #sdy.op_sharding_rule<([ij])->([i, j]) {i=4, j=2}>} : (tensor<8xf32>) -> tensor<4x2xf32>
       return %0 : tensor<4x2xf32>
     }"#;
-    // The same sharding over meshes of other sizes, names and numbers.
+    // Equal shardings over meshes with other sizes, names and ids.
     let programs = [
         (r#"sdy.mesh @m = <["a"=4]>"#, r#"<@m, [{"a", ?}, {?}]>"#),
         (r#"sdy.mesh @m = <["a"=8]>"#, r#"<@m, [{"a":(1)4, ?}, {"a":(4)2, ?}]>"#),
@@ -131,7 +131,7 @@ fn unused_ops_without_effects_go() {
 
 #[test]
 fn going_round_in_circles_is_an_error() {
-    // The manual axis c stands in neither of the shardings that the computation declares.
+    // Neither of the shardings that the computation declares has the manual axis c.
     let body = r#"(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8x8xf32>) {
       %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {"b", ?}]>]
           out_shardings=[<@mesh, [{"a", ?}, {?}]>] manual_axes={"a", "c"} (%arg1: tensor<4x8xf32>) {
@@ -158,7 +158,7 @@ fn going_round_in_circles_is_an_error() {
     assert_eq!(error.diagnostics[0].code, Code::NoConvergence);
 }
 
-/// All that happens to shardings.
+/// An observer that records all changes.
 #[derive(Default)]
 struct Trace {
     changes: Vec<Change>,
@@ -242,8 +242,8 @@ fn the_trace_leads_from_the_first_shardings_to_the_last_and_back() {
 
 #[test]
 fn a_value_that_is_two_operands_is_looked_at_again() {
-    // Both calls have the same rule and shardings, and the same updates. But the one operand of the
-    // second call then brings its axis to the second result as well.
+    // Both calls have equal rules, shardings and updates. But the operand that the second call has
+    // twice then brings its axis to the second result as well.
     let call = |operands: &str| {
         format!(
             r#"stablehlo.custom_call @f({operands}) {{sdy.sharding_rule =
@@ -268,8 +268,9 @@ fn a_value_that_is_two_operands_is_looked_at_again() {
 
 #[test]
 fn operands_of_wide_elementwise_ops_look_at_results() {
-    // Operands cannot take the axis of the last one: the result, which has another part of it, cannot. If
-    // the visit were continued by the claims of factors alone, all operands without a sharding would.
+    // The operands cannot take the axis of the last one, because the result has another part of it
+    // and cannot take it. If the visit were continued by the claims of factors alone, all operands
+    // without a sharding would take it.
     let ty = "tensor<144x144xf32>";
     let operands: Vec<String> = (0..16).map(|index| format!("%arg{index}")).collect();
     let plain: Vec<String> = operands[..14].iter().map(|name| format!("{name}: {ty}")).collect();

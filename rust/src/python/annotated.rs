@@ -1,4 +1,4 @@
-//! The program behind `shardcore.Session` with the annotations of now on it.
+//! The program behind `shardcore.Session` with the current annotations.
 
 use super::completion::Request;
 use super::edited::{Edit, Edited};
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// A program with the annotations of a session on it; see the stub.
+/// The program of a session with annotations; see the stub.
 #[pyclass(name = "AnnotatedProgram", module = "shardcore", frozen)]
 pub struct PyAnnotatedProgram {
     edited: Arc<Edited>,
@@ -21,7 +21,7 @@ pub struct PyAnnotatedProgram {
 }
 
 impl PyAnnotatedProgram {
-    /// `program` with `edits` on it, which are checked.
+    /// `program` with `edits`, which are checked.
     pub(super) fn new(
         py: Python<'_>,
         program: Arc<Program>,
@@ -53,7 +53,8 @@ impl PyAnnotatedProgram {
         let options = RunOptions::read("Session", options)?;
         let (edited, runs) = (&self.edited, &self.runs);
         let replay = Replay::new(options.clone(), edited.clone(), runs.clone());
-        // A replay waits until somebody asks for more than costs, which have their own. A run, which may fail, does not.
+        // A replay is deferred until more than costs is asked for, which have their own. A run is
+        // not, since it may fail.
         if replay.has_run() || replay.outcome(py)?.is_some() {
             return Ok(PyPropagationResult::replayed(replay));
         }

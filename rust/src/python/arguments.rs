@@ -1,6 +1,7 @@
 //! Converts sequences and iterables that users pass, item by item, up to a limit.
 //!
-//! The `__len__` of a sequence is not trusted, and an infinite iterable is refused before memory runs out.
+//! The `__len__` of a sequence is not trusted, and an infinite iterable is rejected before it
+//! exhausts memory.
 
 use super::errors::raise_unlocated;
 use super::user_code;
@@ -11,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use std::ops::Deref;
 
-/// The most items of a list that is no list of devices: axes, dims, factors, flags.
+/// The most items of a list other than of devices: axes, dims, factors, flags.
 pub(super) const MAX_ITEMS: usize = 1 << 20;
 
-/// The most devices whose ids are listed.
+/// The most device ids in a list.
 pub(super) const MAX_DEVICES: usize = 1 << 24;
 
 /// The error for more than `limit` of something.
@@ -37,7 +38,7 @@ pub(super) fn items<'py, T>(
     Ok(items)
 }
 
-/// The first `count` items of `iterable`, each converted, or all if there are fewer.
+/// The first `count` items of `iterable`, each converted; all if there are fewer.
 pub(super) fn first_items<'py, T>(
     iterable: &Bound<'py, PyAny>,
     count: usize,
@@ -80,7 +81,7 @@ pub(super) fn pairs<'py, T>(
 pub(super) struct Limit(pub i64);
 
 impl Limit {
-    /// The number of things that it lets through.
+    /// The limit as a count.
     pub fn count(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
     }
@@ -94,7 +95,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Limit {
     }
 }
 
-/// The integer `number`, saturated to the range of `i64`, whose ends no check accepts.
+/// The integer `number`, saturated to the range of `i64`; no check accepts the ends of that range.
 pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     match number.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(number.py()) => {
@@ -104,8 +105,8 @@ pub(super) fn saturated(number: &Bound<'_, PyAny>) -> PyResult<i64> {
     }
 }
 
-/// An integer as an argument; one that is out of range is a `ValueError`, as a value of the right type that makes no
-/// sense is elsewhere.
+/// An integer argument. If it is out of range, a `ValueError` is raised, as for other invalid
+/// values of the right type.
 #[derive(Clone, Copy)]
 pub(super) struct Int<T>(pub T);
 
@@ -120,7 +121,7 @@ where
     }
 }
 
-/// `error`, or a `ValueError` if it says that an integer does not fit.
+/// `error`, or a `ValueError` if it is about an integer that does not fit.
 fn out_of_range(py: Python<'_>, error: PyErr) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(py) {
         return PyValueError::new_err("the integer is out of range");

@@ -4,8 +4,8 @@ use crate::mlir::AttrValue;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-/// The most elements of a dense attribute that are converted: a splat could otherwise become gigabytes. Others
-/// are returned as text.
+/// The most elements of a dense attribute that are converted, since a splat could become gigabytes.
+/// Larger ones are returned as text.
 const MAX_ELEMENTS: usize = 1 << 16;
 
 /// `value` as plain Python: numbers, strings, lists, dictionaries; enumerations and types as strings.
@@ -40,7 +40,7 @@ fn list<'py>(py: Python<'py>, items: &[AttrValue<'_>]) -> PyResult<Bound<'py, Py
     Ok(PyList::new(py, items)?.into_any())
 }
 
-/// The elements as nested lists, in the shape of `ty`, such as `tensor<2x3xi64>`.
+/// The elements as nested lists, with the shape of `ty`, such as `tensor<2x3xi64>`.
 fn dense<'py>(
     py: Python<'py>,
     elements: &[AttrValue<'_>],

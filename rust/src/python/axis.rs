@@ -1,7 +1,7 @@
 //! `shardcore.AxisRef`.
 //!
-//! In Python an axis ref has the name of its axis and no mesh, so that `AxisRef("x")` is valid by itself;
-//! a [`super::sharding::PyTensorSharding`] binds it to a mesh.
+//! In Python an axis ref has the name of its axis and no mesh, so that `AxisRef("x")` is valid by
+//! itself; a [`super::sharding::PyTensorSharding`] resolves it in a mesh.
 
 use super::arguments::saturated;
 use super::errors::{raise, raise_unlocated};
@@ -27,7 +27,7 @@ pub struct PyAxisRef {
 }
 
 impl PyAxisRef {
-    /// The ref that `axis`, of `mesh`, is.
+    /// The ref for `axis` of `mesh`.
     pub(super) fn from_axis(axis: AxisRef, mesh: &Mesh) -> Self {
         Self { name: mesh.axis_name(axis.axis).into(), sub: axis.sub }
     }
@@ -49,7 +49,7 @@ impl PyAxisRef {
             None => Err(unknown_axis(&self.name, mesh)),
         }
     }
-    /// The ref as one of an axis without mesh; both refs must be of one axis.
+    /// The ref as an axis without a mesh; for comparing two refs of one axis.
     fn alone(&self) -> AxisRef {
         AxisRef { axis: AxisId::new(0), sub: self.sub }
     }
@@ -86,7 +86,7 @@ impl PyAxisRef {
     }
 }
 
-/// By name; then parts from the major end, `"a":(1)k` before `"a"` before `"a":(m)k`.
+/// The order by name, then by the major end of the part: `"a":(1)k` before `"a"` before `"a":(m)k`.
 impl PartialOrd for PyAxisRef {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))

@@ -1,16 +1,17 @@
-//! Edits of values that are known to be valid.
+//! A cache of edits of values that are known to be valid.
 //!
-//! Whether values can be constrained does not depend on what arguments and results are annotated with, as long as that is
-//! valid by itself, over meshes of the program. To check it, the program has to be made, printed and read.
+//! Whether values can be constrained does not depend on the annotations of arguments and results,
+//! as long as these are valid by themselves, over meshes of the program. Checking it is slow: the
+//! program has to be made, printed and parsed.
 //!
-//! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
+//! Only threads that hold the GIL take the lock, and they keep the GIL while they hold it.
 
 use super::edited::Edit;
 use super::sharding::PyTensorSharding;
 use crate::session::Target;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most lists of edits that are remembered.
+/// The most lists of edits in the cache.
 const MOST: usize = 64;
 
 type Values = Vec<(Target, Option<PyTensorSharding>)>;
@@ -25,7 +26,7 @@ impl CheckedValues {
     fn lists(&self) -> MutexGuard<'_, Vec<Values>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Whether those of `edits` that are of values are known to be valid together.
+    /// Whether the edits of values in `edits` are known to be valid together.
     pub fn has(&self, edits: &[Edit]) -> bool {
         let is_same = |list: &Values| {
             let own = list.iter().map(|(target, sharding)| (target, sharding));
@@ -33,7 +34,7 @@ impl CheckedValues {
         };
         of_values(edits).next().is_none() || self.lists().iter().any(is_same)
     }
-    /// Remembers that those of `edits` that are of values are valid together.
+    /// Records that the edits of values in `edits` are valid together.
     pub fn add(&self, edits: &[Edit]) {
         let values = of_values(edits).map(|edit| (edit.target, edit.sharding.clone())).collect();
         let mut lists = self.lists();

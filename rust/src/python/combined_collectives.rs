@@ -1,4 +1,4 @@
-//! Sets of collectives that XLA's combiner passes would run as one, for Python.
+//! Sets of collectives that XLA's combiner passes would combine, for Python.
 
 use crate::cost::collectives::CollectiveKind;
 use crate::cost::combine::{combined, Candidate};
@@ -9,14 +9,16 @@ use crate::ir::Program;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// Collectives that run as one: their kinds, with the number of each, and how often they run.
+/// A set of combined collectives: the number of collectives of each kind, and the number of runs.
 pub(super) type Combined = (Vec<(usize, usize)>, u128);
 
-/// What collectives that run as one have in common: kind, element type, reduction, groups of devices.
+/// The properties that collectives need to have in common to be combined: kind, element type,
+/// reduction, replica groups.
 type CandidateKey<'a> = (CollectiveKind, &'a str, StrId, &'a str);
 
-/// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives its place in
-/// `of_rows`, that of its kind, or, in a set, the number of kinds and the place among the kinds of all sets.
+/// The sets of combined collectives, given the byte threshold of a set for each kind. Also, for
+/// each row of collectives, an index: that of its kind, or, if it is in a set, the number of kinds
+/// plus its index among the kinds of all sets.
 pub(super) fn together(
     program: &Program,
     cost: &ProgramCost,
@@ -43,14 +45,15 @@ pub(super) fn together(
     (sets, of_rows)
 }
 
-/// The collectives that may run as one with others, given the most bytes of a set by kind.
+/// For each collective that may be combined, its key and threshold, given the byte threshold for
+/// each kind.
 fn candidates(
     program: &Program,
     cost: &ProgramCost,
     most: &HashMap<String, u128>,
 ) -> Vec<Option<Candidate>> {
     let mut kinds: FxHashMap<CandidateKey<'_>, u32> = FxHashMap::default();
-    // The kinds by the ids of what their keys say: ops with equal ids have equal keys.
+    // Look up kinds by ids first: ops with equal ids have equal keys.
     let mut by_ids: FxHashMap<(CollectiveKind, TypeId, StrId, Span), u32> = FxHashMap::default();
     let find = |name| program.strings().find(name).unwrap_or_default();
     let (groups_name, pairs_name) = (find("replica_groups"), find("source_target_pairs"));
@@ -92,7 +95,7 @@ fn element(program: &Program, ty: TypeId) -> &str {
     text.rsplit(['x', '<']).next().unwrap_or_default()
 }
 
-/// The op that `op`, a reduction, reduces by.
+/// The op that `op`, a reduction, reduces with.
 fn reducer(program: &Program, op: OpId) -> StrId {
     let region = program.op_regions(op).next();
     let body = region.and_then(|region| program.region_entry(region).get());

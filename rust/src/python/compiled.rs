@@ -1,4 +1,4 @@
-//! The figures of a program that depend on its compiler, computed when they are asked for.
+//! The figures of a program that depend on the compiler, computed when first needed.
 
 use crate::compilers::target::Compiler;
 use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
@@ -10,10 +10,10 @@ use crate::work::spaces::Space;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
-/// By compiler.
+/// The figures for each compiler.
 #[derive(Default)]
 pub(super) struct Compiled {
-    /// The bytes of the cache of the chip.
+    /// The size of the chip's cache in bytes.
     cache_bytes: u128,
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
@@ -38,7 +38,7 @@ impl Compiled {
         let make = || local_peak(local, cost, (compiler, space));
         self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
     }
-    /// What depends on the order in which its ops run.
+    /// The figures that depend on the order of the ops.
     pub(super) fn sequence(
         &self,
         (local, estimates): (Local<'_>, &Estimates),
@@ -67,7 +67,7 @@ pub(super) fn collective_passes(name: &str) -> &'static str {
     compiler_named(name).collective_passes()
 }
 
-/// The compiler called `name`; Python has checked that there is one.
+/// The compiler called `name`; Python has checked that it exists.
 pub(super) fn compiler_named(name: &str) -> Compiler {
     Compiler::named(name).unwrap_or_default()
 }

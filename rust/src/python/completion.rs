@@ -1,5 +1,5 @@
-//! The arguments of a call of `Module.propagate`, which are stored to complete the shardings again with explicit
-//! collectives.
+//! The arguments of a call of `Module.propagate`, which are kept so that the shardings can be
+//! completed again with explicit collectives.
 
 use super::errors::{raise, raise_unlocated};
 use super::module::PyModule;
@@ -32,8 +32,8 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The completed program, which is verified; with explicit collectives if `collectives`, and then not
-    /// verified, and with CHLO legalized, as when XLA inserts the collectives.
+    /// The completed program. If `collectives`, it has explicit collectives, CHLO is legalized, as
+    /// when XLA inserts the collectives, and it is not verified; otherwise it is verified.
     pub fn complete(
         &self,
         py: Python<'_>,
@@ -67,7 +67,7 @@ impl Request {
         };
         Ok(PyModule::made_by(program, Arc::new(make), self.filename.clone()))
     }
-    /// The completed program with every reshard made explicit, none as collectives.
+    /// The completed program with explicit reshards, which are not turned into collectives.
     pub fn complete_with_reshards(&self, py: Python<'_>) -> PyResult<PyModule> {
         let pipeline = Pipeline::with_reshards(self.options.how, self.before.shardy())
             .map_err(|error| raise_unlocated(py, error.diagnostics))?;
@@ -77,14 +77,14 @@ impl Request {
         run(py, &pipeline, rules, &mut program, &self.filename, (limits, false), None)?;
         Ok(PyModule::new(program, self.filename.clone()))
     }
-    /// Whether ops of CHLO are sharded by their own rules, and there may be some.
+    /// Whether the program may have CHLO ops that are sharded by their own rules.
     pub fn leaves_chlo(&self) -> bool {
         let mut names = Family::all().flat_map(|family| family.ops);
         let strings = self.before.strings();
         !self.options.legalize_chlo
             && names.any(|name| name.starts_with("chlo.") && strings.find(name).is_some())
     }
-    /// The request with ops of CHLO sharded as the ops that XLA legalizes them to.
+    /// The request in which CHLO ops are sharded like the ops that XLA legalizes them to.
     pub fn legalizing(self) -> Self {
         let options = RunOptions { legalize_chlo: true, ..self.options };
         Self { options, ..self }
@@ -98,7 +98,7 @@ impl Request {
         let module = self.complete(py, false, progress)?;
         Ok(PyPropagationResult::new(self, Py::new(py, module)?))
     }
-    /// What it takes to explain `result`, the completed program.
+    /// The explanation of `result`, the completed program.
     pub fn explain(&self, py: Python<'_>, result: Arc<Program>) -> PyResult<PyExplainer> {
         let rules = self.options.rules();
         let mut program = copy(py, &self.before)?;

@@ -1,4 +1,4 @@
-//! Programs with the decompositions of composites in their places.
+//! Replaces composites by their decompositions.
 
 use super::room::room_for_copy;
 use crate::inlining::call_inliner::Inlined;
@@ -6,7 +6,8 @@ use crate::ir::{OpKind, Program};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// `program` with the decompositions of its composites in their places, as XLA has it before it propagates.
+/// `program` with its composites replaced by their decompositions, as XLA has it before
+/// propagation.
 pub fn without_composites(py: Python<'_>, program: Arc<Program>) -> PyResult<Arc<Program>> {
     if !program.has_any(&[OpKind::Composite]) {
         return Ok(program);

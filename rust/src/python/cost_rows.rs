@@ -1,4 +1,5 @@
-//! The rows of the cost of a per-device program as dictionaries, with the names, places and shardings of its source.
+//! Converts the rows of the cost of a per-device program to dictionaries, with the names, locations
+//! and shardings of its source program.
 
 use super::axis::PyAxisRef;
 use super::origin::Origin;
@@ -30,21 +31,22 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Makes the rows of a program.
+/// Converts the rows of a program.
 pub(super) struct Tables<'a, 'py> {
     py: Python<'py>,
     local: Local<'a>,
     steps: &'a Steps,
     calls: CallSites,
-    /// By text and function.
+    /// Source lines by location text and function.
     locations: FxHashMap<(&'a str, FuncId), Option<Bound<'py, PyString>>>,
     shardings: FxHashMap<TensorSharding, Bound<'py, PyString>>,
-    /// Of ops of the source that required collectives: their operands, by what these are before reshards.
+    /// For each op of the source that required collectives, its operands, by the values before
+    /// reshards.
     operands: FxHashMap<OpId, FxHashMap<ValueId, ValueId>>,
     entry: Option<FuncId>,
 }
 
-/// A dictionary of these keys and values.
+/// A dictionary with these keys and values.
 macro_rules! record {
     ($py:expr, { $($key:ident: $value:expr),* $(,)? }) => {{
         let dict = PyDict::new($py);
@@ -54,7 +56,7 @@ macro_rules! record {
 }
 
 impl<'a, 'py> Tables<'a, 'py> {
-    /// Makes rows of `program`, which was made from `source`, the program of `origin`.
+    /// Converts rows of `program`, which was made from `source`, the program of `origin`.
     pub fn new(
         py: Python<'py>,
         origin: &'a Origin,
@@ -109,8 +111,9 @@ impl<'a, 'py> Tables<'a, 'py> {
             rematerializes: self.steps.rematerializes(row.op),
         })
     }
-    /// The value of the source that a collective sends: as it is, or as earlier steps of its reshard left it. It is the
-    /// operand of the op that required it, if that is the same value by reshards alone.
+    /// The value of the source whose data a collective sends, directly or after earlier steps of
+    /// its reshard. If an operand of the op that required it is the same value after reshards, that
+    /// operand.
     fn moved(&mut self, row: &Collective) -> Option<ValueId> {
         let (program, source) = (self.local.program, self.local.source);
         let mut sent = program.operands(row.op).next()?;
@@ -119,20 +122,21 @@ impl<'a, 'py> Tables<'a, 'py> {
                 break known;
             }
             let made_by = program.defining_op(sent).filter(|&op| self.steps.has(op))?;
-            // The first operand of a choice between the value and zeros is the predicate.
+            // In a select between the value and zeros, the first operand is the predicate.
             let is_choice = program.op_name(made_by) == "stablehlo.select";
             sent = program.operands(made_by).nth(usize::from(is_choice))?;
         };
         let Some(cause) = row.cause else { return Some(known) };
         let operands = self.operands.entry(cause).or_insert_with(|| {
-            // Of equal ones the first.
+            // If several operands are equal, the first is taken.
             let operands: Vec<ValueId> = source.operands(cause).collect();
             operands.into_iter().rev().map(|it| (before_reshards(source, it), it)).collect()
         });
         Some(operands.get(&known).copied().unwrap_or(known))
     }
-    /// The shardings of operand and result of a collective: of a reshard, those between which its step moves the value; of
-    /// others, those of the first operand and result of the op that required it.
+    /// The shardings of operand and result of a collective: for a step of a reshard, the shardings
+    /// before and after the step; for others, those of the first operand and result of the op that
+    /// required it.
     fn shardings_of(&self, row: &Collective) -> [Option<TensorSharding>; 2] {
         let (source, steps) = (self.local.source, self.steps);
         let of = |value: Option<ValueId>| {
@@ -171,7 +175,8 @@ impl<'a, 'py> Tables<'a, 'py> {
             live_bytes: step.live_bytes,
         })
     }
-    /// What is copied has its name, or, if partitioning made it, that of what its op makes of it.
+    /// The row of a copy between device and host. The name is that of the copied value or, if
+    /// partitioning made that value, of the result of the op.
     pub fn host_copy(&mut self, row: &HostCopy) -> PyResult<Bound<'py, PyDict>> {
         let known = self.local.source_value(row.moved.value).map(|value| self.value_name(value));
         let name = known.or_else(|| self.op_value_name(row.op));
@@ -206,7 +211,7 @@ impl<'a, 'py> Tables<'a, 'py> {
         for &(op, loc) in &row.ops {
             ops.push((called(self.local.program, op), self.location(loc, op)));
         }
-        // Of a collective each that runs with it is asked for.
+        // Of combined collectives all are named, otherwise only the first op.
         let named = if row.is_collective { row.ops.len() } else { 1 };
         let values: Vec<_> =
             row.ops.iter().take(named).map(|&(op, _)| self.op_value_name(op)).collect();
@@ -313,7 +318,8 @@ impl<'a, 'py> Tables<'a, 'py> {
         let first: Option<ValueId> = self.local.program.op_results(op).next();
         first.map(|value| self.value_name(value))
     }
-    /// The name of `value`, in the source if it is there, with that of its function unless that is the entry function.
+    /// The name of `value`, in the source if it exists there; with that of its function unless it
+    /// is in the entry function.
     fn value_name(&self, value: ValueId) -> String {
         let known = self.local.source_value(value);
         let (program, value) =
@@ -331,7 +337,7 @@ impl<'a, 'py> Tables<'a, 'py> {
     }
 }
 
-/// The shape and the element type of a value; no dims and none if it is no tensor.
+/// The shape and the element type of a value; empty and `None` if it is not a tensor.
 fn tensor(program: &Program, value: ValueId) -> (Vec<Option<i64>>, Option<&str>) {
     match program.value_type(value) {
         Type::RankedTensor { shape, element, .. } => {

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 use std::fmt::Write as _;
 
-/// How one dim is sharded, by axis names; see the stub.
+/// The sharding of one dim, by axis names; see the stub.
 #[pyclass(name = "DimSharding", module = "shardcore", frozen, eq, hash, skip_from_py_object)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PyDimSharding {

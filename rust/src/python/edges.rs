@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[pyclass(name = "DataFlowEdge", module = "shardcore", frozen)]
 pub struct PyDataFlowEdge {
     program: Arc<Program>,
-    /// The program with the edges that users have given to ops, and the shardings that ops store for them.
+    /// The program with the users' data-flow edges, and with the shardings that ops store for them.
     given: Arc<Program>,
     names: Arc<Names>,
     filename: Arc<str>,
@@ -32,7 +32,7 @@ pub struct PyDataFlowEdge {
 }
 
 impl PyDataFlowEdge {
-    /// The edges of all ops of `program`, in program order, also those that users have given to ops.
+    /// The edges of all ops of `program`, including users' edges, in program order.
     pub(super) fn all(
         py: Python<'_>,
         program: &Arc<Program>,
@@ -63,7 +63,7 @@ impl PyDataFlowEdge {
     }
 }
 
-/// A copy of `program` with the edges that users have given to ops; `None` if there are none.
+/// A copy of `program` with users' data-flow edges; `None` if there are none.
 pub(super) fn with_users_edges(
     py: Python<'_>,
     program: &Arc<Program>,
@@ -141,10 +141,10 @@ impl PyDataFlowEdge {
     }
 }
 
-/// One group of edges as Python states it: the region whose arguments own the edges (`None` for the
+/// One group of edges as Python gives it: the region whose arguments own the edges (`None` for the
 /// results); the first operand; the regions whose returned values and arguments take part (`None`
-/// for all); the positions that the edges take among operands, returned values and arguments; and the
-/// attribute that has the shardings of block arguments that own edges.
+/// for all); the positions of the edges among operands, returned values and arguments; and the
+/// attribute with the shardings of block arguments that own edges.
 type GroupArguments = (
     Option<u32>,
     Option<u32>,
@@ -201,7 +201,8 @@ fn spec(groups: &Bound<'_, PyAny>) -> PyResult<EdgeSpec> {
     Ok(EdgeSpec { groups: groups.into() })
 }
 
-/// Gives an op data-flow edges: groups, or a function from a signature to groups; `None` removes them.
+/// Sets the data-flow edges of an op: groups, or a function from a signature to groups; `None`
+/// removes them.
 #[pyfunction]
 #[pyo3(signature = (name, groups))]
 pub fn set_data_flow_edges(name: &str, groups: Option<&Bound<'_, PyAny>>) -> PyResult<()> {

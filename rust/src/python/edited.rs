@@ -1,4 +1,4 @@
-//! A program with edited annotations, which is built when it is read first.
+//! A program with edited annotations, which is made when it is first needed.
 
 use super::checked_values::CheckedValues;
 use super::errors::raise_unlocated;
@@ -33,7 +33,7 @@ impl Edit {
     }
 }
 
-/// A program, and edits of its annotations, which are valid.
+/// A program, and valid edits of its annotations.
 pub(super) struct Edited {
     program: Arc<Program>,
     pub filename: Arc<str>,
@@ -42,7 +42,8 @@ pub(super) struct Edited {
 }
 
 impl Edited {
-    /// `program` with `edits`, which are checked; `checked` are those of values that were before.
+    /// `program` with `edits`, which are checked; `checked` has edits of values that are known to
+    /// be valid.
     pub fn new(
         py: Python<'_>,
         program: Arc<Program>,
@@ -64,20 +65,20 @@ impl Edited {
     pub fn edits(&self) -> &[Edit] {
         &self.edits
     }
-    /// Whether all edits are of arguments and results, without priorities.
+    /// Whether all edits are of arguments and results, without user priorities.
     pub fn are_of_ports(&self) -> bool {
         self.edits.iter().all(|edit| {
             let sharding = edit.sharding.as_ref();
             !edit.is_of_value() && !sharding.is_some_and(|it| has_priority(&it.sharding))
         })
     }
-    /// Whether export cannot refuse the program, whatever propagation leads to.
+    /// Whether export accepts the program, whatever the result of propagation.
     pub fn is_surely_exported(&self, how: Completion) -> bool {
         let mut given = self.edits.iter().filter_map(|edit| edit.sharding.as_ref());
         is_surely_exported(&self.program, self.program.shardings(), how)
             && given.all(|given| given.sharding.unreduced.is_empty() && !given.mesh.is_maximal())
     }
-    /// The annotation that the program came with at `target`.
+    /// The original annotation of `target`.
     pub fn original(&self, target: Target) -> Option<PyTensorSharding> {
         let id = annotation(&self.program, target).get();
         id.map(|id| PyTensorSharding::from_program(&self.program, id))
@@ -90,16 +91,16 @@ impl Edited {
         room_for_copy(py, &self.program)?;
         let made = py.detach(|| make(&self.program, &self.edits));
         let made = Arc::new(made.map_err(|problems| raise_unlocated(py, problems))?);
-        // Another thread may have been quicker.
+        // Another thread may have been faster.
         Ok(self.made.get_or_init(|| made).clone())
     }
-    /// `sharding` over a mesh of the program, if its mesh is one of those with a name.
+    /// `sharding` over a mesh of the program, if it is over one with a name.
     pub fn resolved(&self, sharding: &PyTensorSharding) -> Option<TensorSharding> {
         resolved(&self.program, sharding)
     }
 }
 
-/// `sharding` over a mesh of `program`, if its mesh is one of those with a name.
+/// `sharding` over a mesh of `program`, if it is over one with a name.
 fn resolved(program: &Program, sharding: &PyTensorSharding) -> Option<TensorSharding> {
     let symbol = sharding.symbol.as_deref()?;
     let id = program.strings().find(symbol).and_then(|name| program.mesh_by_symbol(name))?;
@@ -109,8 +110,8 @@ fn resolved(program: &Program, sharding: &PyTensorSharding) -> Option<TensorShar
     None
 }
 
-/// Whether it is clear, without making `program` with them, that those of `edits` are valid that are of arguments and results;
-/// other edits do not matter for that.
+/// Whether the edits of arguments and results in `edits` can be seen to be valid without making the
+/// program; other edits do not affect that.
 pub(super) fn are_plain(program: &Program, edits: &[Edit]) -> bool {
     let is_valid = |ty: &Type, sharding: &PyTensorSharding| {
         let (Type::RankedTensor { shape, .. }, Some(found)) = (ty, resolved(program, sharding))
@@ -125,7 +126,7 @@ pub(super) fn are_plain(program: &Program, edits: &[Edit]) -> bool {
     };
     let of_ports = edits.iter().filter(|edit| !edit.is_of_value());
     let mut set = of_ports.filter_map(|edit| Some((edit.target, edit.sharding.as_ref()?)));
-    // Most edits are those of a role: of one type, with one sharding.
+    // Most edits are alike: arguments of one type get one sharding.
     let mut last: Option<(&Type, &PyTensorSharding)> = None;
     set.all(|(target, sharding)| {
         let now = (type_of(program, target), sharding);
@@ -145,7 +146,7 @@ pub(super) fn type_of(program: &Program, target: Target) -> &Type {
     &program.types()[ty]
 }
 
-/// `program` with `edits` on it, which are checked.
+/// `program` with `edits`, which are checked.
 fn make(program: &Program, edits: &[Edit]) -> Result<Program, Vec<Diagnostic>> {
     let mut program = program.clone();
     let mut interned = Vec::with_capacity(edits.len());
@@ -171,7 +172,8 @@ fn make(program: &Program, edits: &[Edit]) -> Result<Program, Vec<Diagnostic>> {
     if !constrains {
         return Ok(program);
     }
-    // Ops and values are numbered as in the text, and what is around a constraint is checked too.
+    // As in the text, ops and values are numbered, and constraints are checked against their
+    // surroundings.
     let Parsed { program, findings } =
         read(Arc::new(print(&program)), program.shardy()).map_err(of_error)?;
     Error::check(verify_read(&program, findings)).map_err(of_error)?;
@@ -182,7 +184,7 @@ fn of_error(error: Error) -> Vec<Diagnostic> {
     error.diagnostics
 }
 
-/// `problem` with an edit of the target called `name`.
+/// `problem` with the name of the edited target.
 fn named(problem: Diagnostic, name: &str) -> Diagnostic {
     let message = format!("{name}: {}", problem.message);
     Diagnostic { message, ..problem }
@@ -214,10 +216,12 @@ fn intern(
     }
 }
 
-/// `sharding` over a mesh of `program`, to which its mesh is added if it is a new one.
+/// `sharding` over a mesh of `program`; its mesh is added if it is new.
 ///
 /// # Errors
-/// The program has another mesh of that name, or none where the sharding says no more than the name.
+///
+/// The program has another mesh of that name, or none if the sharding has only the name of its
+/// mesh.
 fn in_program(
     sharding: &PyTensorSharding,
     program: &mut Program,

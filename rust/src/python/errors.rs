@@ -39,8 +39,9 @@ fn class_name(code: Code) -> &'static str {
     }
 }
 
-/// The exception for `error`, whose spans are in `source`, a text called `filename`. An interrupt is a
-/// `KeyboardInterrupt`, or the exception that a user's function raised to interrupt; an I/O error is an `OSError`.
+/// The exception for `error`, whose spans are in `source`, a text called `filename`. An interrupt
+/// becomes a `KeyboardInterrupt`, or the exception that a user's function raised to interrupt; an
+/// I/O error becomes an `OSError`.
 pub fn raise(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyErr {
     match error.diagnostics.first().map(|first| first.code) {
         Some(Code::Interrupted) => user_code::interruption(),
@@ -49,7 +50,7 @@ pub fn raise(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyE
     }
 }
 
-/// The exception for a mistake in values that are not text.
+/// The exception for errors in values that are not text.
 pub fn raise_unlocated(py: Python<'_>, diagnostics: Vec<Diagnostic>) -> PyErr {
     raise(py, &Error { diagnostics }, "", "")
 }
@@ -90,8 +91,9 @@ fn made(py: Python<'_>, error: &Error, source: &str, filename: &str) -> PyResult
     Ok(PyErr::from_value(raised))
 }
 
-/// The first characters of `text`, for a message about it. Control characters are replaced by visible ones, as
-/// `shardcore.controls.visible` replaces them: a message is a line, and may be printed to a terminal.
+/// The first characters of `text`, for a message. Control characters are replaced by visible ones,
+/// as by `shardcore.controls.visible`, since a message is one line and may be printed to a
+/// terminal.
 pub fn shown(text: &str) -> Cow<'_, str> {
     const MOST: usize = 60;
     let cut = text.char_indices().nth(MOST).map(|(end, _)| end);
@@ -106,12 +108,12 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether `c` is a control character or changes the direction of text.
+/// Whether `c` is a control character or changes the text direction.
 fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
-/// `c`, or the character that is shown in its place.
+/// `c`, or the visible character that replaces it.
 fn visible(c: char) -> char {
     match u32::from(c) {
         0x7F => '\u{2421}',

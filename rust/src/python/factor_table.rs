@@ -15,11 +15,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rustc_hash::FxHashSet;
 
-/// The tensor x factor table of one op, before and after one visit.
+/// The tensor × factor table of one op, before and after one visit.
 #[pyclass(name = "FactorTable", module = "shardcore", frozen)]
 pub struct PyFactorTable {
     op: String,
-    /// The name of each row: that of its value, with the number of the operand where an earlier one is the same.
+    /// The name of each row: the name of its value, with the operand's index if an earlier operand
+    /// is the same value.
     names: Vec<String>,
     table: FactorTable,
 }
@@ -75,7 +76,7 @@ impl PyFactorTable {
     pub(super) fn into_rule(self) -> OpShardingRule {
         self.table.rule
     }
-    /// `{tensor: {factor: axes}}`; a factor that the tensor does not have is missing.
+    /// `{tensor: {factor: axes}}`; factors that the tensor does not have are missing.
     fn cells<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +92,7 @@ impl PyFactorTable {
         }
         Ok(rows)
     }
-    /// `{tensor: axes}` of the tensors for which `pick` has some.
+    /// `{tensor: axes}` for the tensors with axes selected by `pick`.
     fn free<'py>(&self, py: Python<'py>, pick: fn(&Row) -> &str) -> PyResult<Bound<'py, PyDict>> {
         let rows = PyDict::new(py);
         for (name, row) in self.names.iter().zip(&self.table.rows) {
@@ -101,7 +102,8 @@ impl PyFactorTable {
         }
         Ok(rows)
     }
-    /// One drawing, a line a tensor, with columns for replicated and unreduced axes where a tensor has some.
+    /// The drawn table, a line for each tensor; with columns for replicated and unreduced axes if a
+    /// tensor has any.
     fn draw(&self, title: &str, pick: fn(&Row) -> &[Cell]) -> String {
         let mut grid: Vec<Vec<String>> = Vec::with_capacity(self.names.len() + 1);
         let mut header = vec![title.to_owned()];
@@ -136,9 +138,9 @@ impl PyFactorTable {
     }
 }
 
-/// Says that `argument` has no op, and which ops could be asked for.
+/// The message that `argument` is defined by no op, and which values are.
 fn of_argument(program: &Program, argument: ValueId) -> String {
-    /// The values that are named.
+    /// The most values that are listed.
     const MOST: usize = 3;
     let mut users: Vec<OpId> = program.users(argument).collect();
     users.reverse();

@@ -1,5 +1,5 @@
-//! `Figures`: the figures of [`crate::cost`], from which `shardcore/costs` computes times. Rows become Python objects when they
-//! are asked for.
+//! `Figures`: the results of [`crate::cost`], from which `shardcore/costs` computes times. Rows
+//! become Python objects when they are requested.
 
 use super::axis::PyAxisRef;
 use super::combined_collectives::{together, Combined};
@@ -35,23 +35,25 @@ use std::sync::Arc;
 /// The most streams that collectives run on.
 const MAX_STREAMS: usize = 16;
 
-/// The memory that the figures of an op take.
+/// Bytes of memory that the figures of an op take.
 const BYTES_PER_OP: usize = 1 << 11;
 
-/// What one run of the custom calls of a signature costs: the number of the signature, flops, transcendentals, bytes.
+/// The cost of one run of the custom calls of a signature: the number of the signature, FLOPs,
+/// transcendentals, bytes.
 type GivenEstimate = (usize, u128, u128, Option<u128>);
 
-/// What collectives that take equally long have in common: kind, mesh, axes, number of devices, bytes.
+/// The properties that determine the time of a collective: kind, mesh, axes, number of devices,
+/// bytes.
 type TrafficKey<Axes = Vec<AxisRef>> = (CollectiveKind, MeshId, Option<Axes>, i64, u128);
 
 fn traffic_key(row: &Collective) -> TrafficKey<&[AxisRef]> {
     (row.kind, row.mesh, row.axes.as_deref(), row.devices, row.bytes)
 }
 
-/// The element types of tokens.
+/// The element types that tokens may have.
 const INTEGERS: [&str; 8] = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"];
 
-/// Rows of a table, by what they have in common.
+/// The distinct kinds of rows of a table.
 struct Kinds<K> {
     keys: Vec<K>,
     /// The kind of each row of the table.
@@ -71,7 +73,7 @@ impl<K: Clone + Eq + std::hash::Hash> Kinds<K> {
         let of_rows = of_rows.collect();
         Self { keys, of_rows }
     }
-    /// For each kind the sum of `counts`, those of the rows.
+    /// For each kind the sum of the `counts` of its rows.
     fn sums<const N: usize>(&self, counts: impl Iterator<Item = [u128; N]>) -> Vec<[u128; N]> {
         let mut sums = vec![[0_u128; N]; self.keys.len()];
         for (&kind, counts) in self.of_rows.iter().zip(counts) {
@@ -116,15 +118,15 @@ impl PyFigures {
         let compiled = Compiled::new(chip.1);
         Self { program, origin, source, estimates, cost, compiled, work, traffic }
     }
-    /// The program of one device, beside its source.
+    /// The per-device program with its source.
     fn local(&self) -> Local<'_> {
         self.origin.local(&self.program, &self.source)
     }
-    /// The figures that depend on the order in which ops run.
+    /// The figures that depend on the order of the ops.
     fn sequence(&self, py: Python<'_>, compiler: &str) -> &Sequence {
         py.detach(|| self.compiled.sequence((self.local(), &self.estimates), compiler))
     }
-    /// The most memory that is taken at once, of the device or of its host.
+    /// The peak of memory use, of the device or of its host.
     fn peak(&self, py: Python<'_>, compiler: &str, on_host: bool) -> &Peak {
         py.detach(|| self.compiled.peak((self.local(), &self.cost), compiler, on_host))
     }
@@ -133,9 +135,9 @@ impl PyFigures {
     }
 }
 
-/// The figures of `module`, a per-device program, which was made from `origin`; `estimates` are those of custom calls that a
-/// user registered. Times and traffic are those of the kernels of `compiler` where these are known, on a chip with a cache of
-/// `cache_bytes`.
+/// The figures of `module`, a per-device program that was made from `origin`; `estimates` are those
+/// that users registered for custom calls. Times and traffic are those of the kernels of `compiler`
+/// if these are modelled, on a chip with a cache of `cache_bytes`.
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
@@ -160,12 +162,14 @@ pub(super) fn program_figures(
 
 #[pymethods]
 impl PyFigures {
-    /// Bytes of arguments, outputs, and donated outputs, in the memory of the device or of its host.
+    /// Bytes of arguments, outputs, and donated outputs, in the memory of the device or of its
+    /// host.
     fn memory(&self, on_host: bool) -> [u128; 3] {
         let memory = if on_host { &self.cost.host.memory } else { &self.cost.memory };
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
     }
-    /// The most bytes that are live at once, likewise. They are computed when asked for.
+    /// The peak of live bytes, in the memory of the device or of its host. Computed when first
+    /// requested.
     fn peak_bytes(&self, py: Python<'_>, compiler: &str, on_host: bool) -> u128 {
         self.peak(py, compiler, on_host).bytes
     }
@@ -174,26 +178,26 @@ impl PyFigures {
         let work = self.cost.host.work;
         (work.flops, work.transcendentals)
     }
-    /// The fields of the copies between the memory of the device and that of its host.
+    /// The rows of copies between device and host memory.
     fn host_copies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.host.copies.iter(), Tables::host_copy)
     }
-    /// The bytes that XLA allocates where the program runs on hosts. They are computed when asked for.
+    /// The bytes that XLA's CPU compiler allocates for the program. Computed when first requested.
     fn host_bytes(&self, py: Python<'_>) -> u128 {
         py.detach(|| local_host_bytes(self.local()))
     }
-    /// Bytes at the peak of the order that needs least.
+    /// The peak of live bytes of the order that needs the least memory.
     fn least_peak(&self, py: Python<'_>, compiler: &str) -> u128 {
         self.sequence(py, compiler).least_peak_bytes
     }
-    /// The fields of the kernels as a compiler has them, block by block.
+    /// The rows of kernels of a compiler, block by block.
     fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
         let given = (self.local(), &self.estimates);
         let rows = py.detach(|| self.compiled.kernels(given, &self.cost.fused, compiler));
         self.tables(py).list(rows.iter(), Tables::kernel)
     }
-    /// What XLA counts on hosts: how often ops run that take equally long, by their place in `work()`, and the elements that are
-    /// converted from `bf16` and back.
+    /// The counts of XLA's cost analysis on CPUs, which counts ops once: the number of runs of each
+    /// kind in `work()`, and the number of elements that are converted between `bf16` and `f32`.
     fn once(&self, py: Python<'_>) -> (Vec<u128>, u128) {
         let once = py.detach(|| local_once(self.local(), &self.cost));
         let runs = self.work.sums(once.runs.into_iter().map(|runs| [runs]));
@@ -203,17 +207,18 @@ impl PyFigures {
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
-    /// For ops that take equally long: element type, what computes them, the sizes of a product, flops, transcendentals, flops of
-    /// hosts alone, bytes, whether they are collectives, the kernels that start with them, and how often they run.
+    /// For each kind of op (ops of one kind take the same time): element type, compute unit, the
+    /// sizes of a matrix product, FLOPs, transcendentals, FLOPs on hosts only, bytes, whether they
+    /// are collectives, the kernels that start with them, and the number of runs.
     fn work(&self) -> Vec<WorkRow<'_>> {
         let counts = self.cost.ops.iter().map(|row| [row.count]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
         let sets = &self.cost.kernels;
         keys.map(|(kind, [count])| work_row(&self.program, sets, kind, count)).collect()
     }
-    /// For collectives that take equally long: kind, mesh, axes, how many devices talk to each other, bytes, and how often they
-    /// run.
-    #[allow(clippy::type_complexity)] // It is a tuple in Python.
+    /// For each kind of collective (those of one kind take the same time): kind, mesh, axes, group
+    /// size, bytes, and the number of runs.
+    #[allow(clippy::type_complexity)] // It is a list of tuples in Python.
     fn traffic(
         &self,
     ) -> Vec<(&'static str, Option<PyMesh>, Option<Vec<PyAxisRef>>, i64, u128, u128)> {
@@ -227,18 +232,18 @@ impl PyFigures {
         };
         keys.map(row).collect()
     }
-    /// The fields of the rows of ops; `kind` is the place in `work()`.
+    /// The rows of ops; `kind` is the index in `work()`.
     fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = self.cost.ops.iter().zip(&self.work.of_rows);
         self.tables(py).list(rows, Tables::op)
     }
-    /// The fields of the rows of collectives; `kind` is the place in `traffic()`.
+    /// The rows of collectives; `kind` is the index in `traffic()`.
     fn collectives<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = self.cost.collectives.iter().zip(&self.traffic.of_rows);
         self.tables(py).list(rows, Tables::collective)
     }
-    /// The fields of the steps, in the order in which they run; `work` and `traffic` are the places in `work()` and
-    /// `traffic()`.
+    /// The rows of steps, in the order of execution; `work` and `traffic` are the indices in
+    /// `work()` and `traffic()`.
     fn steps<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
         let rows = self.sequence(py, compiler).steps.iter().map(|step| {
             let work = step.row.map(|row| self.work.of_rows[row as usize]);
@@ -247,10 +252,11 @@ impl PyFigures {
         });
         self.tables(py).list(rows, Tables::step)
     }
-    /// Seconds of the program, and exposed seconds of each row of collectives over all their runs, given the seconds of ops by
-    /// their place in `work()`, the seconds, the stream and the number of chunks of collectives, by the places that `of_rows` has
-    /// for each row, the share of the time of collectives that overlapping ops lose, and the seconds of copies to and from the
-    /// host, whose exposed seconds come last.
+    /// The seconds of the program, and the exposed seconds of each row of collectives over all
+    /// runs. Given are the seconds of ops by their index in `work()`; the seconds, the stream and
+    /// the number of chunks of collectives, at the index in `of_rows` for each row; the fraction of
+    /// a collective's time that overlapping ops lose; and the seconds of copies to and from the
+    /// host, whose exposed seconds come last in the result.
     #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
     fn timeline(
         &self,
@@ -293,14 +299,16 @@ impl PyFigures {
         let (exposed, rest) = host::exposed(&self.cost, &copies, &of_groups);
         Ok((found.seconds + rest, found.exposed, exposed))
     }
-    /// The sets of collectives that run as one, given the most bytes of a set by kind; and for each row of collectives the
-    /// place of its kind in `traffic()`, or, in a set, the number of kinds and the place among the kinds of all sets.
+    /// The sets of combined collectives, given the byte threshold of a set for each kind. Also, for
+    /// each row of collectives, an index: that of its kind in `traffic()`, or, if it is in a set,
+    /// the number of kinds plus its index among the kinds of all sets.
     fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Combined>, Vec<usize>) {
         let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
         py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }
-    /// The elements of the first argument that is a batch of sequences of integers, or several batches whose gradients are
-    /// accumulated, on all devices. Three dims of bytes are taken for images.
+    /// The number of elements, on all devices, of the first argument that is a batch of integer
+    /// sequences, or several batches whose gradients are accumulated. Three dims of bytes are taken
+    /// to be images.
     fn tokens(&self) -> Option<u128> {
         let source = &*self.source;
         let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
@@ -319,28 +327,29 @@ impl PyFigures {
         });
         tokens
     }
-    /// For each op that is a product the FLOPs of the op of the source that it is a part of, and the number of
-    /// devices, of `num_devices`, that compute that together; `None` for others.
+    /// For each op that is a matrix product, the FLOPs of the op of the source that it is a part
+    /// of, and the number of the `num_devices` devices that compute that op together; `None` for
+    /// other ops.
     fn whole_ops(&self, num_devices: u64) -> Vec<Option<WholeOp>> {
         let local = self.origin.local(&self.program, &self.source);
         whole_ops(local, &self.cost.ops, num_devices.into())
     }
-    /// The name stacks of the ops, and of the ops that required the collectives, row by row.
+    /// The name stacks of the ops, and of the ops that required the collectives, by row.
     fn name_stacks(&self, py: Python<'_>) -> (Vec<String>, Vec<String>) {
         let tables = self.tables(py);
         let required = |row: &Collective| row.cause.map_or(row.loc, |_| row.cause_loc);
         let ops = tables.name_stacks(self.cost.ops.iter().map(|row| row.loc));
         (ops, tables.name_stacks(self.cost.collectives.iter().map(required)))
     }
-    /// The fields of the ops that are not counted.
+    /// The rows of ops that are not counted.
     fn uncounted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.uncounted.iter(), Tables::uncounted)
     }
-    /// The fields of the loops.
+    /// The rows of loops.
     fn loops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.cost.loops.iter(), Tables::carried_loop)
     }
-    /// The fields of the values that are live at the peak, in the memory of the device or of its host.
+    /// The rows of values that are live at the peak, in the memory of the device or of its host.
     fn live_at_peak<'py>(
         &self,
         py: Python<'py>,
@@ -349,8 +358,8 @@ impl PyFigures {
     ) -> PyResult<Bound<'py, PyList>> {
         self.tables(py).list(self.peak(py, compiler, on_host).live.iter(), Tables::live)
     }
-    /// The ops that run at each moment, and the values in memory, with the first and the last moment of each. They are computed
-    /// when asked for.
+    /// The ops that run at each moment, and the values in memory, with the first and the last
+    /// moment of each. Computed when first requested.
     #[allow(clippy::type_complexity)] // It is a tuple in Python.
     fn lifetimes<'py>(
         &self,
@@ -366,7 +375,7 @@ impl PyFigures {
         let values = tables.list(found.values.iter().zip(stacks), Tables::lifetime)?;
         Ok((moments, values))
     }
-    /// The fields of the op at which most bytes are live; `None` if there is none.
+    /// The row of the op at which most bytes are live; `None` if there is none.
     fn peak_op<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,5 @@
-//! `shardcore.import_hlo_shardings`: `shardcore/gspmd` converts the notation, Rust changes the module.
+//! `shardcore.import_hlo_shardings`: `shardcore/gspmd` converts the notation, and Rust changes the
+//! module.
 
 use super::errors::raise;
 use super::mesh::PyMesh;
@@ -63,13 +64,14 @@ pub(super) fn imported(
     parsed_again(py, module, &program).map(Some)
 }
 
-/// `program`, made of `module`, read from its text, so that uses are in its order, and everything is verified.
+/// `program`, which was made from `module`, parsed from its text, so that uses are in the text's
+/// order and everything is verified.
 fn parsed_again(py: Python<'_>, module: &PyModule, program: &Program) -> PyResult<PyModule> {
     let text: Source = Arc::new(mlir::print(program));
     PyModule::load(py, &text, &module.filename, program.shardy())
 }
 
-/// Calls `shardcore.gspmd` for the mesh, and the shardings of each annotation.
+/// Calls `shardcore.gspmd` for the mesh, and for the shardings of each annotation.
 fn meanings(
     py: Python<'_>,
     (program, filename): (&Program, &str),

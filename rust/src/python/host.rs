@@ -1,4 +1,4 @@
-//! The host of a device: values in its memory, and copies to and from there in schedules.
+//! The host of a device: values in host memory, and copies between host and device in schedules.
 
 use super::rule_registry::registry;
 use super::value::PyValue;
@@ -15,7 +15,8 @@ use crate::work::spaces::{Space, Spaces};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Whether each of `values`, which are of one program, is in the memory of the host and in no device's.
+/// For each of `values`, which belong to one program, whether it is in host memory and not in
+/// device memory.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // Python makes the list.
 pub(super) fn values_on_host(py: Python<'_>, values: Vec<PyRef<'_, PyValue>>) -> Vec<bool> {
@@ -29,7 +30,8 @@ pub(super) fn values_on_host(py: Python<'_>, values: Vec<PyRef<'_, PyValue>>) ->
     })
 }
 
-/// The values of `program` that are in the memory of the host and in no device's, wherever their functions are called.
+/// The values of `program` that are in host memory and not in device memory, at all calls of their
+/// functions.
 fn on_host(mut program: Arc<Program>) -> BitSet<ValueId> {
     if program.has_new_ops() {
         registry().legalizing_chlo().sign(Arc::make_mut(&mut program));
@@ -46,8 +48,9 @@ fn on_host(mut program: Arc<Program>) -> BitSet<ValueId> {
     found
 }
 
-/// Adds the copies of each group as one to `transfers`, those of collectives, given the seconds of one run of each copy. Copies to the
-/// device and to the host have two more streams.
+/// Appends the copies of each group, combined, to `transfers`, which are those of collectives,
+/// given the seconds of one run of each copy. Copies to the device and to the host use two
+/// additional streams.
 pub(super) fn add(transfers: &mut Vec<Transfer>, host: &Hosted, seconds: &[f64]) {
     let last = transfers.iter().map(|row| row.stream).max().unwrap_or(0);
     let transfer = |(seconds, to)| Transfer {
@@ -59,8 +62,9 @@ pub(super) fn add(transfers: &mut Vec<Transfer>, host: &Hosted, seconds: &[f64])
     transfers.extend(host.groups(seconds).into_iter().map(transfer));
 }
 
-/// The exposed seconds of each copy over all its runs, given those of the groups, and the seconds of copies that schedules leave
-/// out, as their ops do something else besides: nothing overlaps with these.
+/// The exposed seconds of each copy over all runs, given those of the groups. Also the seconds of
+/// copies that are not in the schedule because their ops do other work too; nothing overlaps with
+/// these.
 pub(super) fn exposed(cost: &ProgramCost, seconds: &[f64], of_groups: &[f64]) -> (Vec<f64>, f64) {
     let groups = cost.host.groups(seconds);
     let is_alone = |task: &Task| {

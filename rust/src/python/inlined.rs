@@ -1,8 +1,8 @@
-//! Completes a program whose calls are inlined first.
+//! Completes the shardings of a program after inlining its calls.
 //!
-//! Shardings propagate into a function once for all of its calls, so that values of a call are resharded where calls
-//! differ, and stay without sharding where the function knows less than its caller. Inlined, each call has shardings of
-//! its own.
+//! Without inlining, shardings propagate into a function once for all of its calls: values are
+//! resharded where calls differ, and remain without sharding where the function knows less than its
+//! caller. With inlining, each call has its own shardings.
 
 use super::completion::Request;
 use super::module::PyModule;
@@ -26,8 +26,8 @@ use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 impl Request {
-    /// The program completed once its calls are inlined, with arguments and results as in `completed`; `None` if no call
-    /// of `completed` is resharded.
+    /// The program completed after inlining its calls, with the arguments and results placed as in
+    /// `completed`; `None` if no call of `completed` is resharded.
     pub fn complete_inlined(
         &self,
         py: Python<'_>,
@@ -45,17 +45,17 @@ impl Request {
         let (program, _) = self.finish(py, program)?;
         Ok(Some(PyModule::new(program, self.filename.clone())))
     }
-    /// The request with the decompositions of composites in their places, and with arguments and results as in
-    /// `completed`; `None` if there is no entry function.
+    /// The request with composites replaced by their decompositions, and with arguments and results
+    /// placed as in `completed`; `None` if there is no entry function.
     pub fn decomposed(&self, py: Python<'_>, completed: &Program) -> PyResult<Option<Self>> {
         room_for_copy(py, &self.before)?;
         let (mut program, _) = Inlined::composites(&self.before).into_parts();
         let is_placed = place_ports(&mut program, &ports(completed));
         Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
-    /// The program completed as XLA does, and the originals of what is inlined: calls are inlined, and ops are in the order
-    /// that HLO gives them. Where arguments and results have no sharding, that order may give them another one than Shardy
-    /// does on the program as it is; with `completed` they are placed as there.
+    /// The program completed as in XLA, and the originals of clones: calls are inlined, and ops are
+    /// in HLO's order. That order may lead to other shardings of arguments and results than Shardy
+    /// gives them on the program as it is; if `completed` is given, they are placed as in it.
     pub fn complete_as_xla(
         &self,
         py: Python<'_>,
@@ -85,8 +85,8 @@ impl Request {
         let made = (module, Py::new(py, PyOriginals(Arc::new(originals)))?);
         Ok(made.into_pyobject(py)?.unbind())
     }
-    /// What [`Self::complete_as_xla`] makes with `completed`: `made`, what it makes without, if that has the same arguments
-    /// and results.
+    /// The result of [`Self::complete_as_xla`] with `completed`. `made` is the result without it,
+    /// which is returned if it has the same shardings of arguments and results.
     pub fn keep_ports(
         &self,
         py: Python<'_>,
@@ -100,7 +100,8 @@ impl Request {
         }
         self.complete_as_xla(py, Some(completed))
     }
-    /// `program` with its shardings completed, and CHLO sharded as what XLA legalizes it to; and the run that did it.
+    /// `program` with its shardings completed, where CHLO ops are sharded like the ops that XLA
+    /// legalizes them to; and the run that did it.
     fn finish(&self, py: Python<'_>, mut program: Program) -> PyResult<(Program, Step)> {
         let how = Completion { collectives: false, ..self.options.how };
         let pipeline = Pipeline::propagation(how, program.shardy())
@@ -113,7 +114,7 @@ impl Request {
     }
 }
 
-/// Whether arguments and results of the entry functions are sharded alike.
+/// Whether arguments and results of the entry functions have the same shardings.
 fn same_ports(program: &Program, other: &Program) -> bool {
     same_axes(&ports(program), &ports(other))
 }
@@ -127,7 +128,7 @@ fn ports(program: &Program) -> Vec<Option<TensorSharding>> {
     args.chain(program.func_results(func).iter().map(|port| sharding(port.sharding))).collect()
 }
 
-/// Whether a value is resharded for a call, or behind one.
+/// Whether an operand or a result of a call is resharded.
 fn has_resharded_calls(program: &Program) -> bool {
     let is_call = |op| matches!(program.kind(op), OpKind::Call | OpKind::Composite);
     program.ops_of(&[OpKind::Reshard]).into_iter().any(|op| {
@@ -136,8 +137,8 @@ fn has_resharded_calls(program: &Program) -> bool {
     })
 }
 
-/// Gives arguments and results of the entry function of `program` the shardings `ports`, as [`placements`] says. False if there
-/// is no entry function.
+/// Gives arguments and results of the entry function of `program` the shardings `ports`, as
+/// [`placements`] says. Returns false if there is no entry function.
 fn place_ports(program: &mut Program, ports: &[Option<TensorSharding>]) -> bool {
     let Some(func) = program.entry_function() else { return false };
     let placements = placements(program, func, ports);

@@ -1,6 +1,6 @@
-//! A recorded run of a session, with what replays it from other annotations.
+//! A recorded run of a session, with the replayers that replay it from other annotations.
 //!
-//! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
+//! Only threads that hold the GIL take the lock, and they keep the GIL while they hold it.
 
 use super::errors::raise;
 use super::room::room_for_copy;
@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The annotations of targets, `None` where there is none.
+/// The annotation of each target, `None` if it has none.
 pub(super) type Annotations = BTreeMap<Target, Option<PyTensorSharding>>;
 
-/// Edits of annotations of a program that is prepared.
+/// Edits of the annotations of a prepared program.
 pub(super) type Edits = Vec<(Slot, Option<TensorSharding>)>;
 
-/// What replays lead to, and how to make the completed program of it.
+/// The result of a replay, from which the completed program can be made.
 #[derive(Clone)]
 pub(super) struct Outcome {
     pub prepared: Arc<Prepared>,
@@ -40,55 +40,59 @@ pub(super) struct Outcome {
 
 /// The result of a replay.
 pub(super) enum Replay {
-    /// What the annotations lead to, and how the replay went if a run may be made of it, see [`KeptRun::replayed`].
+    /// The result for the annotations, and how the replay went, if a recorded run may be made from
+    /// it; see [`KeptRun::replayed`].
     Done(Outcome, Option<Path>),
-    /// The run from the annotations, and what replays it alone if this run is replayed by several threads.
+    /// A new recorded run from the annotations, and its own replayer if this run's replayers are
+    /// shared by several threads.
     Anew(Box<Prepared>, Option<Box<Replayer>>),
-    /// Other threads replay.
+    /// Other threads use all replayers.
     Busy,
-    /// Other annotations differ than a replay can start from.
+    /// A replay is not possible: annotations differ that a replay cannot change.
     NotPossible,
-    /// It takes a new run.
+    /// A new run is needed.
     GivenUp(Edits),
 }
 
-/// A run that is kept, with the annotations that it started from.
+/// A recorded run that is kept, with the annotations that it started from.
 pub(super) struct KeptRun {
     pub options: RunOptions,
     /// The version of the registry of rules.
     pub version: u64,
     pub annotations: Arc<Annotations>,
-    /// Whether the program had another annotation of an argument or a result when it was imported than it came with.
+    /// Whether an argument or a result had another annotation than the original one when the
+    /// program was imported.
     pub is_edited: bool,
     pub prepared: Arc<Prepared>,
-    /// Those of the run that this one was made from, too, if they were not many.
+    /// The replayers; shared with the run from which this one was made, unless several threads used
+    /// them.
     replayers: Arc<Mutex<Replayers>>,
-    /// Whether so much is remembered of its replays that another run is due.
+    /// Whether the tables of its replayers are so large that a new run should be recorded.
     is_full: AtomicBool,
     /// The originals of the clones in the program, if its calls were inlined.
     pub originals: Option<Arc<Originals>>,
 }
 
-/// The replayers of a run, one for each of the threads that replay it at a time.
+/// The replayers of a run, one for each simultaneous thread.
 struct Replayers {
-    /// The replayers that no thread uses now.
+    /// The replayers that are not in use.
     free: Vec<Replayer>,
-    /// How many there are, those that threads have included.
+    /// The number of replayers, including those in use.
     count: usize,
 }
 
-/// The most threads that replay a run at a time.
+/// The most threads that replay a run simultaneously.
 const MOST_REPLAYERS: usize = 16;
 
 impl Replayers {
-    /// `replayer` alone.
+    /// A list with only `replayer`.
     fn shared(replayer: Replayer) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { free: vec![replayer], count: 1 }))
     }
 }
 
 impl KeptRun {
-    /// A run of `prepared`, which `replayer` replays, from `annotations`.
+    /// A run of `prepared` from `annotations`, with its replayer.
     pub fn new(
         (options, version): (RunOptions, u64),
         (annotations, is_edited): (Arc<Annotations>, bool),
@@ -100,8 +104,9 @@ impl KeptRun {
         let replayers = Replayers::shared(replayer);
         Self { options, version, annotations, is_edited, prepared, replayers, is_full, originals }
     }
-    /// The run from `annotations`, which differ from those of this one by `edits`; `None` if it does not end, or other threads
-    /// replay. It is replayed by what replays this one, whose table of shardings only grows, unless several threads do.
+    /// A recorded run from `annotations`, which differ from those of this run by `edits`; `None` if
+    /// it does not converge, or if other threads use all replayers. It shares the replayers of this
+    /// run, whose table of shardings only grows, unless several threads use them.
     pub fn rerun(
         &self,
         py: Python<'_>,
@@ -109,7 +114,7 @@ impl KeptRun {
         edits: Edits,
     ) -> PyResult<Option<Self>> {
         let Some(replayer) = self.take(py)? else { return Ok(None) };
-        // While this thread has the only one, no other thread can copy it.
+        // While this thread has the only replayer, no other thread can copy it.
         let is_only = self.replayers().count == 1;
         let prepared = self.prepared.clone();
         let (prepared, replayer, own) = py.detach(move || {
@@ -124,7 +129,8 @@ impl KeptRun {
         self.replayers().free.push(replayer);
         Ok(prepared.map(|prepared| self.next(annotations, prepared, own)))
     }
-    /// The run of `prepared` from `annotations`, which was made from this one; `own` replays it, or what replays this one.
+    /// The run of `prepared` from `annotations`, made from this run; with the replayer `own`, or
+    /// the replayers of this run.
     pub fn next(
         &self,
         annotations: Arc<Annotations>,
@@ -142,7 +148,8 @@ impl KeptRun {
             originals: self.originals.clone(),
         }
     }
-    /// The run from `annotations`, to which a replay of this one led, `path` being how that went. `None` if it takes a new run.
+    /// A recorded run from `annotations`, made from a replay of this run; `path` is how the replay
+    /// went. `None` if a new run is needed.
     pub fn replayed(
         &self,
         py: Python<'_>,
@@ -156,10 +163,11 @@ impl KeptRun {
         self.replayers().free.push(replayer);
         Ok(prepared.map(|prepared| self.next(annotations, prepared, None)))
     }
-    /// What `edits` of the annotations lead to; `is_edited` is whether one is another than the program came with.
+    /// The result of `edits` of the annotations; `is_edited` is whether any annotation differs from
+    /// the original one.
     pub fn replay(&self, py: Python<'_>, edits: Edits, is_edited: bool) -> PyResult<Replay> {
         let Some(mut replayer) = self.take(py)? else { return Ok(Replay::Busy) };
-        // While this thread has the only one, no other thread can copy it.
+        // While this thread has the only replayer, no other thread can copy it.
         let is_only = self.replayers().count == 1;
         let prepared = self.prepared.clone();
         let (course, own, edits, replayer) = py.detach(|| {
@@ -187,7 +195,7 @@ impl KeptRun {
         let originals = self.originals.clone();
         Outcome { prepared, replayed: Arc::new(replayed), is_edited, options, originals }
     }
-    /// Whether runs with `options` and the rules of this version may be replayed from this one.
+    /// Whether runs with `options` and this version of the rules may be replayed from this one.
     pub fn is_for(&self, options: &RunOptions, version: u64) -> bool {
         self.options == *options && self.version == version && !self.is_full()
     }
@@ -197,10 +205,11 @@ impl KeptRun {
     fn replayers(&self) -> MutexGuard<'_, Replayers> {
         self.replayers.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Takes a replayer; `None` if other threads have all for long, or had them when the process was forked. One that
-    /// was waited for is copied, so that as many threads as now wait for none next time.
+    /// Takes a replayer; `None` if other threads use all of them for too long, or used them when
+    /// the process was forked. If it had to wait, the replayer is copied, so that the same number
+    /// of threads need not wait next time.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Replayer>> {
-        /// The interval between two looks, and the number of looks.
+        /// The pause between two attempts, and the number of attempts.
         const PAUSE: Duration = Duration::from_micros(100);
         const LOOKS: usize = 200;
         for look in 0..LOOKS {
@@ -214,7 +223,7 @@ impl KeptRun {
         }
         Ok(None)
     }
-    /// `replayer`, of which a copy is free now, unless there are enough.
+    /// Returns `replayer`, after adding a copy of it to the free ones, unless there are enough.
     fn copied(&self, py: Python<'_>, replayer: Replayer) -> Replayer {
         {
             let mut replayers = self.replayers();

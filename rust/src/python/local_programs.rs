@@ -1,4 +1,4 @@
-//! What one device computes of the calls of `custom_partitioning`, as Python says.
+//! The per-device programs of calls of `custom_partitioning`, which Python provides.
 
 use super::mesh::PyMesh;
 use super::module::PyModule;
@@ -16,11 +16,12 @@ use pyo3::prelude::*;
 /// Shape, element type and sharding of a tensor.
 type Tensor = (Vec<i64>, String, Option<PyTensorSharding>);
 
-/// The module of one device, and the axes along which the dims of its operands and results are sharded.
+/// The module of one device, and the axes that shard each dim of its operands and results.
 type Answer = Option<(Py<PyModule>, Vec<DimAxes>, Vec<DimAxes>)>;
 
-/// What `ask` says of the calls of `custom_partitioning` in `program`. It gets the backend configuration of a call, its
-/// operands and results, the mesh, the axes that are manual around the call, and where it is called.
+/// The results of `ask` for the calls of `custom_partitioning` in `program`. It is called with the
+/// backend configuration of a call, its operands and results, the mesh, the axes that are manual
+/// around the call, and its location.
 pub(super) fn local_programs(
     py: Python<'_>,
     program: &Program,
@@ -62,7 +63,7 @@ fn local_program(
     Ok(Some(LocalProgram::new(inlined, mesh, operands, results)))
 }
 
-/// Shape, element type and sharding of `value`; `None` if it is no tensor of a known shape.
+/// Shape, element type and sharding of `value`; `None` if it is not a static tensor.
 fn tensor(program: &Program, value: ValueId) -> Option<Tensor> {
     let ty = program.value_type(value);
     let element = match ty {

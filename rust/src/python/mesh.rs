@@ -78,7 +78,7 @@ impl PyMesh {
     pub(super) fn from_verified(mesh: Arc<Mesh>) -> Self {
         Self { mesh }
     }
-    /// The axes of this mesh that `axes` lists.
+    /// `axes` as axes of this mesh.
     fn axes_in(&self, py: Python<'_>, axes: &Bound<'_, PyAny>) -> PyResult<Vec<AxisRef>> {
         let mut problems = Vec::new();
         let resolved = resolve_all(&axes_from(axes)?, &self.mesh, &mut problems);
@@ -117,7 +117,8 @@ fn mesh_axes_from(axes: &Bound<'_, PyAny>) -> PyResult<Vec<MeshAxis>> {
     items(axes, "axes", MAX_ITEMS, pair)
 }
 
-/// Converts `ids`, the device ids of a mesh with `axes`; at most one more than the mesh has devices.
+/// Converts `ids`, the device ids of a mesh with `axes`; reads at most one more than the mesh has
+/// devices.
 fn device_ids_from(ids: &Bound<'_, PyAny>, axes: &[MeshAxis]) -> PyResult<Vec<i64>> {
     let count = axes.iter().fold(1_i64, |count, axis| count.saturating_mul(axis.size.max(1)));
     let count = usize::try_from(count).unwrap_or(usize::MAX);

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyString};
 use std::sync::Arc;
 
-/// A mesh argument: a mesh, or a symbol only.
+/// A mesh argument: a mesh, or only its symbol.
 pub(super) struct MeshArgument {
     pub(super) mesh: Option<Arc<Mesh>>,
     pub(super) symbol: Option<Arc<str>>,

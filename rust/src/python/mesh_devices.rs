@@ -9,8 +9,8 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// The axes and the device ids of `devices`, nested sequences or an array, one level for each of `names`. A device
-/// is a number or an object that has one as `id`.
+/// The axes and the device ids of `devices`, nested sequences or an array with one level for each
+/// of `names`. A device is a number, or an object with a number as `id`.
 pub(super) fn axes_and_ids(
     py: Python<'_>,
     devices: &Bound<'_, PyAny>,
@@ -51,7 +51,7 @@ pub(super) fn axes_and_ids(
     Ok((axes.collect(), ids))
 }
 
-/// The devices, or rows of them, that `row` lists along the axis `name`.
+/// The devices, or rows of devices, in `row` along the axis `name`.
 fn row_of<'py>(
     py: Python<'py>,
     row: &Bound<'py, PyAny>,

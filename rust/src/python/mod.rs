@@ -1,4 +1,4 @@
-//! The Python extension `shardcore._core`: classes, conversions and errors. Nothing else names pyo3.
+//! The Python extension `shardcore._core`: classes, conversions and errors. Nothing else uses pyo3.
 //!
 //! | module | Python classes |
 //! | --- | --- |
@@ -8,7 +8,7 @@
 //! | [`sharding`] | `TensorSharding` |
 //! | [`rule`] | `OpShardingRule` |
 //! | [`rule_registry`] | functions behind `shardcore/rules` |
-//! | [`composites`] | programs with the decompositions of composites in their places |
+//! | [`composites`] | replaces composites by their decompositions |
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
 //! | [`op`] | `Op`, `Block` |
@@ -22,24 +22,24 @@
 //! | [`result`] | `Result` |
 //! | [`strategies`] | `StrategyProblem`, `StrategySolution` |
 //! | [`session`] | the program behind `Session` |
-//! | [`annotated`], [`edited`] | the same with annotations on it, made when somebody looks at it |
-//! | [`session_runs`] | runs that are kept to be replayed for other annotations |
-//! | [`why`] | what `Result.why` asks |
-//! | [`edges`] | `DataFlowEdge`, edges of users |
+//! | [`annotated`], [`edited`] | the same with annotations, made when first needed |
+//! | [`session_runs`] | recorded runs, which are replayed for other annotations |
+//! | [`why`] | the explanations behind `Result.why` |
+//! | [`edges`] | `DataFlowEdge`, users' data-flow edges |
 //! | [`factor_table`] | `FactorTable` |
 //! | [`completion`] | the arguments of `Module.propagate` |
-//! | [`figures`], [`cost_rows`], [`host`] | the figures behind `shardcore/costs`, their rows, and what is on the host |
+//! | [`figures`], [`cost_rows`], [`host`] | the figures behind `shardcore/costs`, their rows, and the host of a device |
 //! | [`caches`] | functions behind `shardcore/caches.py` |
-//! | [`source`] | texts, bytes and files as programs |
-//! | [`arguments`] | sequences that users pass |
-//! | [`work`] | work of the engine without the GIL |
+//! | [`source`] | converts texts, bytes and files to programs |
+//! | [`arguments`] | converts sequences that users pass |
+//! | [`work`] | runs the engine without the GIL |
 //! | [`user_code`] | calls of users' functions |
 //! | [`once`] | values that are computed once, on first use |
 //! | [`errors`] | raises the exceptions of `shardcore/errors.py` |
 //!
 //! The stub `python/shardcore/_core.pyi` documents every class.
 
-// Arguments that come from Python are converted, hence owned; pickles are tuples of tuples.
+// Arguments from Python are converted and therefore owned; pickles are tuples of tuples.
 #![allow(clippy::needless_pass_by_value, clippy::type_complexity)]
 
 mod annotated;
@@ -185,7 +185,8 @@ fn error_codes() -> Vec<&'static str> {
     Code::ALL.iter().map(|code| code.as_str()).collect()
 }
 
-/// Whether a place, `file:line:column`, is in an installed package or in Python's library.
+/// Whether a source location, `file:line:column`, is in an installed package or in Python's
+/// library.
 #[pyfunction]
 fn is_installed(place: &str) -> bool {
     crate::mlir::is_installed(place)

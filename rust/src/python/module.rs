@@ -42,7 +42,8 @@ use std::time::Duration;
 /// A parsed MLIR module; see the stub for the contract.
 #[pyclass(name = "Module", module = "shardcore", frozen)]
 pub struct PyModule {
-    /// The program, which its values share; [`crate::module`] describes its state while passes run on it.
+    /// The program, which values refer to; [`crate::module`] describes its state while passes run
+    /// on it.
     pub(super) held: Module,
     /// The filename in errors.
     pub(super) filename: Arc<str>,
@@ -54,19 +55,19 @@ impl PyModule {
     pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
         Self { held: Module::new(program), filename, names: LastNames::default() }
     }
-    /// A module of `program`, which `make` makes again, with `filename` in its errors.
+    /// A module of `program`, which `make` can make again, with `filename` in its errors.
     pub(super) fn made_by(program: Program, make: Arc<Maker>, filename: Arc<str>) -> Self {
         let (held, names) = (Module::made_by(program, make), LastNames::default());
         Self { held, filename, names }
     }
-    /// A module with the last state of this one, which they share.
+    /// A module with the last state of this one, which both share.
     pub(super) fn share(&self) -> Self {
         let (held, names) = (self.held.share(), LastNames::default());
         Self { held, filename: self.filename.clone(), names }
     }
     /// The last state of the program, see [`crate::module`].
     pub(super) fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
-        /// The interval between two looks at the state.
+        /// The pause between two attempts to read the state.
         const PAUSE: Duration = Duration::from_millis(2);
         loop {
             match self.held.read() {
@@ -102,7 +103,7 @@ impl PyModule {
     fn raise(&self, py: Python<'_>, error: &Error, text: &str) -> PyErr {
         raise(py, error, text, &self.filename)
     }
-    /// Parses `source` as `shardy` and checks it.
+    /// Parses `source` for version `shardy`, and verifies it.
     pub(super) fn load(
         py: Python<'_>,
         source: &Source,
@@ -119,8 +120,8 @@ impl PyModule {
         let (held, names) = (Module::parsed(program, source.clone()), LastNames::default());
         Ok(Self { held, filename: filename.into(), names })
     }
-    /// The module with what Shardy exported, or where there are no `sdy` shardings its `mhlo.sharding` attributes, as `sdy`
-    /// shardings; `None` if it has none.
+    /// The module with imported shardings: what Shardy exported, or, if there are no `sdy`
+    /// shardings, `mhlo.sharding` attributes. `None` if it has none.
     pub(super) fn with_hlo_shardings(&self, py: Python<'_>) -> PyResult<Option<Self>> {
         let program = self.program(py)?;
         let has_notation =
@@ -183,12 +184,12 @@ impl PyModule {
         ))
     }
 
-    /// The version of Shardy that the program follows.
+    /// The program's version of Shardy.
     #[getter]
     fn shardy(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.program(py)?.shardy().name())
     }
-    /// Number of ops, the module op included.
+    /// Number of ops, including the module op.
     #[getter]
     fn num_ops(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.program(py)?.num_ops())
@@ -261,7 +262,7 @@ impl PyModule {
     fn results(&self, py: Python<'_>) -> PyResult<Vec<PyPort>> {
         Ok(PyPort::results(&self.program(py)?))
     }
-    /// The arguments and results by their paths, `shardcore.session.paths.Ports`.
+    /// The arguments and results by path, `shardcore.session.paths.Ports`.
     #[getter]
     fn _ports<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let program = self.program(py)?;
@@ -279,7 +280,7 @@ impl PyModule {
         }
         Ok(dict)
     }
-    /// The values that a line of the user's program made.
+    /// The values of a line of the user's program.
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {
         let program = self.program(py)?;
         let names = self.names.of(&program);
@@ -329,12 +330,13 @@ impl PyModule {
         PyDataFlowEdge::all(py, &program, &names, &self.filename)
     }
 
-    /// The factor table of `target`: an edge, or the op that defines a `Value` or the value of a name.
+    /// The factor table of `target`: an edge, or the op that defines a `Value` or the value with a
+    /// name.
     fn factor_table(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyFactorTable> {
         if let Ok(edge) = target.cast::<PyDataFlowEdge>() {
             return edge.get().factor_table(py);
         }
-        // A key is looked up in the state of this call; a run may replace the module's state meanwhile.
+        // Names are looked up in the current state; a run may replace the module's state meanwhile.
         let (program, value) = if let Ok(value) = target.cast::<PyValue>() {
             let program = self.program(py)?;
             (program.clone(), value.get().id_in(&program))
@@ -345,7 +347,7 @@ impl PyModule {
         PyFactorTable::of_value(py, &program, value, &self.filename)
     }
 
-    /// The sharding rule of the op that is, or defines, `target`: a `Value` or a name.
+    /// The sharding rule of the op that defines `target`: a `Value` or a name.
     fn rule(&self, py: Python<'_>, target: &Bound<'_, PyAny>) -> PyResult<PyOpShardingRule> {
         Ok(PyOpShardingRule { rule: self.factor_table(py, target)?.into_rule() })
     }

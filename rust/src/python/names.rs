@@ -1,4 +1,5 @@
-//! Functions and values by their names, `module["%12"]`, and by paths in the user's program, `module["params['w']"]`.
+//! Looks up functions and values by name, `module["%12"]`, and by pytree path in the user's
+//! program, `module["params['w']"]`.
 
 use super::errors::shown;
 use super::port::PyPort;
@@ -13,7 +14,7 @@ use pyo3::types::PyTuple;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// The names of the program that was asked for last.
+/// The name index of the program that was used last.
 #[derive(Default)]
 pub(super) struct LastNames(Mutex<Option<(Weak<Program>, Arc<Names>)>>);
 
@@ -32,8 +33,8 @@ impl LastNames {
     }
 }
 
-/// The names that were asked for, so that looking up all values takes time linear in their number.
-/// Belongs to one program, which stays as it is.
+/// A name index of one program, which does not change, so that looking up all values takes linear
+/// time.
 #[derive(Default)]
 pub(super) struct Names {
     functions: OnceLock<Functions>,
@@ -59,11 +60,12 @@ impl Names {
             Functions { entry: program.entry_function(), by_name }
         })
     }
-    /// Where the functions of `program` are called from.
+    /// The call sites of the functions of `program`.
     pub fn call_sites(&self, program: &Program) -> Arc<CallSites> {
         self.call_sites.get_or_init(|| CallSites::new(program).into()).clone()
     }
-    /// The arguments and results of the entry function of `program` by their paths, `shardcore.session.paths.Ports`.
+    /// The arguments and results of the entry function of `program` by path,
+    /// `shardcore.session.paths.Ports`.
     pub fn ports<'py>(
         &self,
         py: Python<'py>,
@@ -72,7 +74,7 @@ impl Names {
         if let Some(ports) = self.ports.get() {
             return Ok(ports.bind(py).clone());
         }
-        // No lock is held meanwhile; of two threads that make one the first is kept.
+        // No lock is held here; if two threads compute this, the first result is kept.
         let ports = (PyPort::arguments(program), PyPort::results(program));
         let made = own_function(py, "shardcore.session.paths", "Ports", ports, None)?;
         let _ = self.ports.set(made.clone().unbind());
@@ -87,28 +89,30 @@ impl Names {
         let name = program.strings().find(name)?;
         self.functions(program).by_name.get(&name).copied()
     }
-    /// What `path`, `%12` or `%0 do %8`, denotes in `function`.
+    /// The value that `path`, `%12` or `%0 do %8`, denotes in `function`.
     pub fn find(&self, program: &Program, function: FuncId, path: &str) -> Denoted {
         self.values.find(program, function, path)
     }
-    /// The shortest name of `value`, which is in `function`, that denotes nothing else: `%12`, or `@helper %12` in another
-    /// function than the entry function.
+    /// The shortest unambiguous name of `value`, which is in `function`: `%12`, or `@helper %12` in
+    /// a function other than the entry function.
     pub fn name(&self, program: &Program, function: FuncId, value: ValueId) -> String {
         let name = self.values.name(program, value);
         self.in_function(program, function, &name)
     }
-    /// `name`, which something in `function` has, after the name of the function unless that is the entry function.
+    /// `name`, the name of something in `function`, after the name of the function, unless that is
+    /// the entry function.
     pub fn in_function(&self, program: &Program, function: FuncId, name: &str) -> String {
         if self.entry(program) == Some(function) {
             return name.to_owned();
         }
         format!("@{} {name}", program.str(program.func_name(function)))
     }
-    /// The function that `text` names, by default the entry function, and what it names there: `@helper %12`, in which the
-    /// function's name may be in quotes.
+    /// The function in `text`, by default the entry function, and the name inside it:
+    /// `@helper %12`, where the function's name may be quoted.
     ///
     /// # Errors
-    /// The name of a function that there is not.
+    ///
+    /// There is no function of that name.
     pub fn split<'a>(
         &self,
         program: &Program,
@@ -117,7 +121,7 @@ impl Names {
         let text = text.trim();
         let Some(rest) = text.strip_prefix('@') else { return Ok((self.entry(program), text)) };
         let quoted = rest.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-        // The name may have blanks.
+        // The function's name may contain spaces.
         let ends = [" %", " result "].into_iter().filter_map(|end| rest.find(end));
         let long = ends.min().map(|end| (rest[..end].trim(), &rest[end..]));
         let short = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -130,7 +134,8 @@ impl Names {
     }
 }
 
-/// The error for the name `asked`, which denotes `several` values, some of which are listed by names that denote one.
+/// The error that the name `asked` denotes `several` values; some of them are listed by unambiguous
+/// names.
 pub(super) fn ambiguous(asked: &str, several: &[String]) -> Diagnostic {
     let message = format!("{} denotes several values", shown(asked));
     let listed: Vec<String> = several.iter().map(|name| format!("\"{name}\"")).collect();
@@ -138,10 +143,12 @@ pub(super) fn ambiguous(asked: &str, several: &[String]) -> Diagnostic {
     Diagnostic::new(Code::UnknownLocation, message).with_hint(hint)
 }
 
-/// The value that `key` denotes, and its function: `%12`, `@helper %12`, a pair of both, or a path in the user's program.
+/// The value that `key` denotes, and its function: `%12`, `@helper %12`, a pair of both, or a
+/// pytree path in the user's program.
 ///
 /// # Errors
-/// `KeyError` if it denotes nothing. Of several values it denotes the first.
+///
+/// `KeyError` if it denotes nothing. If it denotes several values, the first is returned.
 pub(super) fn called(
     key: &Bound<'_, PyAny>,
     (program, names): (&Arc<Program>, &Names),
@@ -181,11 +188,12 @@ fn no_function(name: &str) -> PyErr {
     PyKeyError::new_err(format!("no function @{}", shown(name)))
 }
 
-/// The argument of the entry function that is called `path` in the user's program, or the value that it returns
-/// as the result of that name.
+/// The argument of the entry function with the pytree path `path` in the user's program, or the
+/// value that it returns as the result with that path.
 ///
 /// # Errors
-/// `KeyError` if `path` is near to one that there is.
+///
+/// `KeyError` if there is no such path but a similar one.
 fn at_path(
     py: Python<'_>,
     (program, names): (&Arc<Program>, &Names),

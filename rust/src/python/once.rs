@@ -1,4 +1,4 @@
-//! A lazy cell for values whose computation may call a user's Python function.
+//! A lazily computed value whose computation may call a user's Python function.
 
 use super::errors::raise_unlocated;
 use super::user_code::{working, Work};
@@ -8,22 +8,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// The most threads that compute one value at the same time.
+/// The most threads that compute one value simultaneously.
 const MAX_MAKERS: usize = 4;
 
-/// The time for which all of these threads may be in users' functions, without a return, until they are taken to
-/// wait for the thread that asks.
+/// If all of these threads are in users' functions for this time without a return, they are assumed
+/// to wait for the thread that asks.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The interval between two looks at the state.
+/// The pause between two attempts to read the state.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// A Python object that is computed once.
-///
-/// A thread that asks while another one computes it waits, but not for users' functions: if the computing thread
-/// is in one, the waiting thread computes the value too, and the first result is kept. A thread that asks for a
-/// value that it is computing itself, in a rule that is called for it, gets an error; so does, after a while, a
-/// thread that such a rule waits for.
+/// If a thread asks for the value while another one computes it, it waits, but not for users'
+/// functions: if the computing thread is in one, the waiting thread computes the value too, and the
+/// first result is kept. A thread that asks for a value that it is computing itself, in a rule that
+/// is called for it, gets an error; so does, after some time, a thread that such a rule waits for.
 pub(super) struct Once<T> {
     state: Mutex<State<T>>,
 }
@@ -41,12 +40,12 @@ struct Maker {
     work: Arc<Work>,
 }
 
-/// How a thread that asks for the value goes on.
+/// What a thread that asks for the value does next.
 enum Next<T> {
     Take(Py<T>),
     Make(Maker),
     Wait,
-    /// All makers are in users' functions; the number of returns from these so far.
+    /// All makers are in users' functions; the number of returns from these functions so far.
     Stuck(usize),
     Refuse,
 }
@@ -55,7 +54,8 @@ impl<T> Once<T> {
     pub fn new() -> Self {
         Self { state: Mutex::new(State { value: None, makers: Vec::new() }) }
     }
-    /// Locked for a short time only, by threads that are attached to the interpreter, so that a fork finds it free.
+    /// Locks the state. Only threads attached to the interpreter take the lock, for a short time,
+    /// so that it is free at a fork.
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,7 +79,7 @@ impl<T> Once<T> {
         state.makers.push(maker.clone());
         Next::Make(maker)
     }
-    /// The object, computed by `make` if it is not computed yet; `what` is its name in errors.
+    /// The object; `make` computes it if needed. `what` is its name in errors.
     pub fn get(
         &self,
         py: Python<'_>,
@@ -118,7 +118,7 @@ impl<T> Once<T> {
     }
 }
 
-/// The claim of a maker, which ends with its work, also if that fails.
+/// The claim of a maker, which ends with the computation, even if that fails.
 struct Claim<'a, T> {
     once: &'a Once<T>,
     maker: Maker,

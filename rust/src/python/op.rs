@@ -110,7 +110,7 @@ impl PyOp {
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.values(py, self.program.op_results(self.op))
     }
-    /// Its regions, each of which is its blocks.
+    /// Its regions, each a tuple of blocks.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let block = |block| PyBlock {
@@ -136,8 +136,8 @@ impl PyOp {
         self.payload(&dict)?;
         Ok(dict)
     }
-    /// Ops of one module with the same number have the same name, attributes (but for those with a
-    /// dialect in their name) and types.
+    /// Ops of one module with the same number have the same name, attributes (except those with a
+    /// dialect in their names) and types.
     #[getter]
     fn signature(&self) -> Option<usize> {
         self.program.signature(self.op).get().map(Id::index)
@@ -167,12 +167,12 @@ impl PyOp {
     fn location(&self) -> Option<String> {
         self.names.call_sites(&self.program).op_location(&self.program, self.op)
     }
-    /// The names around its line, as JAX stacks them.
+    /// The JAX name stack in its location.
     #[getter]
     fn name_stack(&self) -> String {
         self.program.name_stack(self.program.text().get(self.program.loc(self.op)))
     }
-    /// The place of its name in the text of the module.
+    /// The location of its name in the text of the module.
     #[getter]
     fn place<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let span = self.program.name_span(self.op);
@@ -197,8 +197,8 @@ impl PyOp {
     }
 }
 
-/// The element type and the shape of the dense attribute `value` of `op`: of a constant those of its
-/// result.
+/// The element type and the shape of the dense attribute `value` of `op`; for a constant, those of
+/// its result.
 fn dense_type(program: &Program, op: OpId, value: &AttrValue<'_>) -> Option<(String, Vec<i64>)> {
     let AttrValue::Dense { ty, .. } = value else { return None };
     if program.has_traits(op, OpTraits::CONSTANT_LIKE) {
@@ -222,7 +222,7 @@ impl PyBlock {
             |value| PyValue::new(self.program.clone(), self.names.clone(), value, self.function);
         PyTuple::new(py, self.program.block_args(self.block).map(value))
     }
-    /// The ops of the block itself, in order, the terminator last.
+    /// The ops directly in the block, in order, the terminator last.
     #[getter]
     fn ops<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let op = |op| PyOp {

@@ -4,7 +4,7 @@ use crate::op_table;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// For each op how each part of the engine supports it, `None` where it does not.
+/// For each op, how each part of the engine supports it; `None` if a part does not.
 #[pyfunction]
 pub fn known_ops(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let table = PyDict::new(py);

@@ -1,4 +1,4 @@
-//! `Origin`: the program that a per-device program was made from, and what became of its ops.
+//! `Origin`: the program that a per-device program was made from, and how its ops were partitioned.
 
 use super::arguments::Int;
 use crate::cost::local::Local;
@@ -12,13 +12,13 @@ use pyo3::types::PyList;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The result of partitioning besides the per-device program.
+/// The results of partitioning besides the per-device program.
 pub(super) struct Origin {
     /// The program of all devices.
     pub source: SourceProgram,
-    /// Where its calls were inlined first, the originals of the clones.
+    /// The originals of clones, if calls were inlined before.
     pub originals: Option<Arc<Originals>>,
-    /// What became of its ops.
+    /// How each op was partitioned.
     pub outcomes: Vec<Outcome>,
     /// The steps of reshards.
     pub steps: Steps,
@@ -29,9 +29,9 @@ type MakeAgain = dyn Fn(Python<'_>) -> PyResult<Arc<Program>> + Send + Sync;
 
 /// The program of all devices.
 pub(super) enum SourceProgram {
-    /// It is kept.
+    /// It is stored.
     CacheSlot(Arc<Program>),
-    /// It became the per-device program, and this makes it again.
+    /// Its memory became the per-device program, and this function makes it again.
     Again(Box<MakeAgain>),
 }
 
@@ -43,7 +43,7 @@ impl Origin {
             SourceProgram::Again(make) => make(py),
         }
     }
-    /// `program`, which was made from `source`, that of this.
+    /// The pair of `program` and `source`, the program of all devices.
     pub fn local<'a>(&'a self, program: &'a Program, source: &'a Program) -> Local<'a> {
         Local { program, source, originals: self.originals.as_deref() }
     }
@@ -55,12 +55,14 @@ pub struct PyOrigin(pub(super) Arc<Origin>);
 
 #[pymethods]
 impl PyOrigin {
-    /// The op of which `op`, an op of the program of all devices, is a clone; itself where no call was inlined.
+    /// The op of the program of all devices that `op` is a clone of; `op` itself if no calls were
+    /// inlined.
     fn original(&self, op: Int<usize>) -> usize {
         let op = OpId::from_index(op.0);
         self.0.originals.as_ref().map_or(op, |originals| originals.op(op)).index()
     }
-    /// For each op its name and place, how it is computed and why: of what was noted of it what takes most.
+    /// For each op its name and location, how it is computed, and why: the record of it that costs
+    /// most.
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut places: FxHashMap<OpId, usize> = FxHashMap::default();
         let mut of_ops: Vec<&Outcome> = Vec::new();

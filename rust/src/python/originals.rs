@@ -1,4 +1,5 @@
-//! `shardcore._core.Originals`: for each op and value of a program with inlined calls the one that it is a clone of.
+//! `shardcore._core.Originals`: for each op and value of a program with inlined calls, its
+//! original.
 
 use crate::inlining::call_inliner::Originals;
 use pyo3::prelude::*;

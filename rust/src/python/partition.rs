@@ -26,7 +26,7 @@ use crate::spmd::{
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Signature, rule, target and attributes.
+/// Signature, rule, target and attributes of a custom call.
 type ShardRuleArguments = (usize, PyOpShardingRule, Option<String>, Vec<(String, String)>);
 
 fn shard_rule(
@@ -36,16 +36,20 @@ fn shard_rule(
     (SignatureId::from_index(signature), ShardRule { rule, target, attributes })
 }
 
-/// What devices run of `module`, whose shardings are complete: the local module; for how many devices it is; and its origin.
-/// `shard_rules` are what users say of custom calls: signature, rule, the target of shards, attributes.
-/// Under the policy `least`, or as `improves` says, the passes of [`collective_optimizer`] run on the local module, and reshards send the
-/// fewest bytes, whatever the policy. With `keep_results` results stay as they are
-/// computed until some op needs them otherwise, and calls are inlined, so that what they take and return does too; with
-/// `looks_ahead` besides, they go to their shardings, or to where elementwise ops behind them are resharded to. With
-/// `replicates_unknown` an op of which nothing is known is computed by every device, instead of refused. `originals` are
-/// those of `module`, if its calls were inlined before. With `takes_source` the program of `module` becomes the local program,
-/// if nobody else has it, and `module` makes it again when it is read. `local_program` says what one device computes of calls
-/// of `custom_partitioning`; see [`local_programs`].
+/// The per-device program of `module`, whose shardings are complete; the number of devices; and its
+/// origin.
+///
+/// `shard_rules` are users' rules for partitioning custom calls: signature, rule, the target of the
+/// local calls, attributes. Under the policy `least`, or as `improves` says, the passes of
+/// [`collective_optimizer`] run on the local module, and reshards send the fewest bytes, whatever
+/// the policy. With `keep_results`, results keep the placement in which they were computed until an
+/// op needs another one, and calls are inlined, so that this also holds for operands and results of
+/// calls. With `looks_ahead` too, they are moved to their shardings, or to the shardings that later
+/// elementwise ops reshard them to. With `replicates_unknown`, every device computes ops that
+/// cannot be partitioned, instead of an error. `originals` are those of `module`, if its calls were
+/// inlined before. With `takes_source`, the program of `module` becomes the local program, if there
+/// are no other references to it, and `module` makes it again when it is read. `local_program`
+/// returns the per-device programs of calls of `custom_partitioning`; see [`local_programs`].
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,
@@ -112,7 +116,8 @@ pub(super) fn partition_program(
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
         let partitioned = partition(&mut program, context, given, options, &mut known)?;
         if improve {
-            // Of the plans that are compared one is kept: its ops get signatures when these are needed.
+            // Only one of the compared plans is kept; signatures of its ops are computed when
+            // needed.
             collective_optimizer::run(&mut program, context)?;
         } else {
             context.rules.sign(&mut program);
@@ -134,8 +139,8 @@ pub(super) fn partition_program(
     Ok((local, num_devices, PyOrigin(Arc::new(origin))))
 }
 
-/// `program`, that of `module`, to change it: itself, if it `is_taken` and nobody else has it, or a copy. And the source of what
-/// it becomes.
+/// The program of `module` for in-place changes: the program itself, if `is_taken` and there are no
+/// other references to it, or a copy. Also the source of the result.
 fn given_or_copied(
     py: Python<'_>,
     module: &PyModule,
@@ -155,8 +160,8 @@ fn given_or_copied(
     }
 }
 
-/// What the collectives of `module`, a program of one device, move: for those that are alike their kind, how many devices talk
-/// to each other, the bytes of the gathered array, and how often they run.
+/// The traffic of collectives in `module`, a per-device program: for each distinct one its kind,
+/// group size, bytes of the gathered array, and the number of runs.
 #[pyfunction]
 pub(super) fn collective_traffic(
     py: Python<'_>,
@@ -164,7 +169,7 @@ pub(super) fn collective_traffic(
 ) -> PyResult<Vec<(&'static str, i64, u128, u128)>> {
     let mut program = module.get().program(py)?;
     if program.has_any(&[OpKind::Case, OpKind::If]) {
-        // The branch with most work counts.
+        // Of several branches, the one with the most work counts.
         program = signed(py, module.get())?;
     }
     let rows = py.detach(|| traffic(&program));

@@ -40,7 +40,7 @@ impl Text {
 #[pyclass(name = "PassManager", module = "shardcore", frozen)]
 pub struct PyPassManager {
     text: Text,
-    /// Whether passes are those of the version that the module follows.
+    /// Whether the passes are those of the module's version.
     follows_module: bool,
     pipeline: Arc<Pipeline>,
     verifies_each: AtomicBool,
@@ -50,7 +50,7 @@ impl PyPassManager {
     fn new(py: Python<'_>, text: Text, shardy: Option<&str>) -> PyResult<Self> {
         let (follows_module, shardy) = (shardy.is_none(), version(py, shardy)?);
         let pipeline = match text.parse(py, shardy) {
-            // A module may follow a version that has what this one has not.
+            // The module's version may have passes that this version lacks.
             Err(error) if follows_module => {
                 let others = Version::ALL.into_iter().filter(|&other| other != shardy);
                 let parsed = others.rev().find_map(|other| text.parse(py, other).ok());
@@ -86,7 +86,7 @@ impl PyPassManager {
     fn pass_names(py: Python<'_>, shardy: Option<&str>) -> PyResult<Vec<&'static str>> {
         Ok(Pipeline::pass_names(version(py, shardy)?))
     }
-    /// The version of Shardy whose passes run, `None` for that of the module.
+    /// The version of Shardy of the passes; `None` for that of the module.
     #[getter]
     fn shardy(&self) -> Option<&'static str> {
         (!self.follows_module).then(|| self.pipeline.shardy().name())
@@ -110,7 +110,7 @@ impl PyPassManager {
         let mut program = loop {
             match at_work.take().map_err(refused)? {
                 Some(program) => break program,
-                // A run has failed: the program has to be rebuilt.
+                // A run has failed, so the program has to be rebuilt.
                 None => drop(module.program(py)?),
             }
         };

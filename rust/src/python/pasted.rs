@@ -11,7 +11,7 @@ pub(super) fn is_pasted_from_jax(text: &str) -> bool {
     text.starts_with("NamedSharding(") || text.starts_with("GSPMDSharding(")
 }
 
-/// The sharding that `text` says, over `mesh` if there is one.
+/// The sharding in `text`, over `mesh` if it is given.
 pub(super) fn pasted_from_jax(
     py: Python<'_>,
     text: &str,

@@ -1,4 +1,4 @@
-//! Pictures of shardings, which Python draws.
+//! The data for pictures of shardings, which Python draws.
 
 use super::sharding::PyTensorSharding;
 use super::user_code::own_function;

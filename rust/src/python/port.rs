@@ -25,9 +25,9 @@ pub struct PyPort {
 
 /// Where the sharding of a port is stored.
 enum LocalValue {
-    /// The program.
+    /// In the program.
     Program(ShardingId),
-    /// The outcome of a replay, of this slot.
+    /// In the outcome of a replay, for this slot.
     Outcome(Arc<Outcome>, Slot),
 }
 
@@ -40,12 +40,12 @@ impl PyPort {
     pub(super) fn results(program: &Arc<Program>) -> Vec<Self> {
         Self::results_of(program, |_, _, port| LocalValue::Program(port.sharding))
     }
-    /// The arguments of the completed program that `outcome` leads to, which is readable.
+    /// The arguments of the completed program of `outcome`, which is readable.
     pub(super) fn completed_arguments(outcome: &Arc<Outcome>) -> Vec<Self> {
         let held = |value| LocalValue::Outcome(outcome.clone(), Slot::Value(value));
         Self::arguments_of(outcome.prepared.imported(), held)
     }
-    /// The results of the completed program that `outcome` leads to, which is readable.
+    /// The results of the completed program of `outcome`, which is readable.
     pub(super) fn completed_results(outcome: &Arc<Outcome>) -> Vec<Self> {
         let held = |func, index, _: &Port| {
             LocalValue::Outcome(outcome.clone(), Slot::FuncResult(func, index))

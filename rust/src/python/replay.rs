@@ -1,4 +1,4 @@
-//! The result of a replayed run of a session, whose programs are built when they are read first.
+//! The result of a replay of a session's run, whose programs are made when first needed.
 
 use super::completion::Request;
 use super::edited::Edited;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// The result of a session's annotations, which is replayed when it is read first.
+/// The result for a session's annotations; the replay is made when first needed.
 pub(super) struct Replay {
     options: RunOptions,
     rules: RulesThen,
@@ -27,21 +27,22 @@ pub(super) struct Replay {
     module: Once<PyModule>,
 }
 
-/// What annotations lead to; `None` if a run of its own has to say that.
+/// The outcome for annotations; `None` if a new run is needed.
 #[pyclass(frozen)]
 struct KnownOutcome(Option<Arc<Outcome>>);
 
 impl Replay {
-    /// What the annotations of `edited` lead to by the rules of now, of which one of `runs` may have an outcome.
+    /// The result for the annotations of `edited` under the current rules; one of `runs` may be
+    /// replayed for it.
     pub fn new(options: RunOptions, edited: Arc<Edited>, runs: Arc<SessionRuns>) -> Self {
         let (outcome, module) = (Once::new(), Once::new());
         Self { options, rules: RulesThen::now(), edited, runs, outcome, module }
     }
-    /// Whether a run is kept from which the outcome can be replayed.
+    /// Whether there is a recorded run from which the outcome can be replayed.
     pub fn has_run(&self) -> bool {
         self.edited.are_of_ports() && self.runs.given.has(&self.options, &self.rules)
     }
-    /// The request that a new run would have.
+    /// The request for a new run.
     pub fn request(&self, py: Python<'_>) -> PyResult<Request> {
         Ok(Request {
             before: self.edited.program(py)?,
@@ -49,7 +50,7 @@ impl Replay {
             options: self.options.clone(),
         })
     }
-    /// The completed program, which is made at the first call.
+    /// The completed program, made at the first call.
     pub fn module(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let make = || {
             let Some(outcome) = self.outcome(py)? else {
@@ -61,7 +62,7 @@ impl Replay {
         };
         self.module.get(py, "the completed program of this result", make)
     }
-    /// The outcome, which is worked out at the first call; `None` if a run of its own has to say it.
+    /// The outcome, computed at the first call; `None` if a new run is needed.
     pub fn outcome(&self, py: Python<'_>) -> PyResult<Option<Arc<Outcome>>> {
         let make = || {
             let edited = &self.edited;
@@ -78,12 +79,12 @@ impl Replay {
         let outcome = self.outcome(py)?;
         Ok(outcome.filter(|outcome| outcome.prepared.is_readable(&outcome.replayed)))
     }
-    /// What [`Request::complete_as_xla`] returns, replayed; `None` if that is not possible. With `keep_ports` arguments and
-    /// results are placed as in this result.
+    /// The result of [`Request::complete_as_xla`], by a replay; `None` if that is not possible. If
+    /// `keep_ports`, arguments and results are placed as in this result.
     pub fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Option<Py<PyTuple>>> {
         let (edited, runs) = (&self.edited, &self.runs.as_xla);
         if !edited.is_surely_exported(self.options.how) {
-            // It may be refused as it is given, whatever becomes of it in XLA's form.
+            // The program may be rejected as it is, even if XLA's form of it is not.
             self.module(py)?;
         }
         let options = RunOptions { legalize_chlo: true, ..self.options.clone() };

@@ -1,10 +1,10 @@
-//! `shardcore._core.ReshardPlans`: plans of reshards that lowerings share.
+//! `shardcore._core.ReshardPlans`: plans of reshards that are shared between partitioned programs.
 
 use crate::cache_slot::{CacheSlot, Taken};
 use crate::spmd::PlanCache;
 use pyo3::prelude::*;
 
-/// Plans of reshards, which lowerings share.
+/// Plans of reshards, shared between partitioned programs.
 #[pyclass(name = "ReshardPlans", module = "shardcore", frozen)]
 #[derive(Default)]
 pub struct PyReshardPlans {
@@ -20,11 +20,12 @@ impl PyReshardPlans {
 }
 
 impl PyReshardPlans {
-    /// The plans, taken out while they are extended. Another thread that partitions at the same time has its own.
+    /// Takes the plans for a run, which extends them. Another thread that partitions at the same
+    /// time has its own.
     pub fn take(&self) -> Taken<PlanCache> {
         self.known.take(PlanCache::default)
     }
-    /// Puts back what was taken, unless it has become too large to be copied for each program.
+    /// Puts plans back, unless they have become too large to be copied for each program.
     pub fn put(&self, known: Taken<PlanCache>) {
         if known.is_small() {
             self.known.leave(known, |known| known.plans.len());

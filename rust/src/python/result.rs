@@ -30,11 +30,11 @@ pub struct PyPropagationResult {
     is_checked: AtomicBool,
 }
 
-/// Where a result comes from.
+/// The origin of a result.
 enum Origin {
     /// A run of this request, which made this module.
     Run(Request, Py<PyModule>),
-    /// A replay. The module is made when somebody asks for more than shardings.
+    /// A replay. The module is made when more than shardings is needed.
     Replay(Replay),
 }
 
@@ -58,14 +58,14 @@ impl PyPropagationResult {
             is_checked: AtomicBool::new(false),
         }
     }
-    /// The request that a new run would have.
+    /// The request for a new run.
     fn request(&self, py: Python<'_>) -> PyResult<Request> {
         match &self.origin {
             Origin::Run(request, _) => Ok(request.clone()),
             Origin::Replay(replay) => replay.request(py),
         }
     }
-    /// `request` with the decompositions of composites in their places; `None` if it has no composites.
+    /// `request` with composites replaced by their decompositions; `None` if it has no composites.
     fn decomposed(&self, py: Python<'_>, request: &Request) -> PyResult<Option<Request>> {
         if !request.before.has_any(&[OpKind::Composite]) {
             return Ok(None);
@@ -80,7 +80,7 @@ impl PyPropagationResult {
             Origin::Replay(replay) => replay.readable(py),
         }
     }
-    /// The program with every reshard made explicit, as collectives; it may not verify. Computed once.
+    /// The program with explicit reshards as collectives; it may not verify. Computed once.
     fn collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let request = self.request(py)?;
         let make = || Py::new(py, request.complete(py, true, None)?);
@@ -101,7 +101,7 @@ impl PyPropagationResult {
     fn module(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         self.completed(py)
     }
-    /// The program with every reshard made explicit, as collectives; computed once.
+    /// The program with explicit reshards as collectives; computed once.
     #[getter]
     fn with_collectives(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let module = self.collectives(py)?;
@@ -111,10 +111,10 @@ impl PyPropagationResult {
         }
         Ok(module)
     }
-    /// The program with every reshard made explicit, from which per-device programs are made: as collectives, where devices
-    /// hold the shards in between. Between parts of an axis that do not nest they hold none, and between meshes whose devices
-    /// are in another order there may be collectives that do not verify. Composites, of which Shardy knows nothing, are
-    /// their decompositions.
+    /// The program with explicit reshards, from which per-device programs are made. Reshards are
+    /// collectives if devices can hold the intermediate shards, which they cannot if sub-axes do
+    /// not nest; between meshes with different device orders there may be collectives that do not
+    /// verify. Composites, which Shardy does not know, are replaced by their decompositions.
     fn _resharded(&self, py: Python<'_>) -> PyResult<Py<PyModule>> {
         let request = self.request(py)?;
         let decomposed = self.decomposed(py, &request)?;
@@ -135,8 +135,8 @@ impl PyPropagationResult {
         }
         Py::new(py, module)
     }
-    /// The program with ops of CHLO sharded as the ops that XLA legalizes them to, and with composites as their
-    /// decompositions, from which per-device programs are made.
+    /// The program from which per-device programs are made: CHLO ops are sharded like the ops that
+    /// XLA legalizes them to, and composites are replaced by their decompositions.
     fn _legalized(slf: &Bound<'_, Self>) -> PyResult<Py<PyModule>> {
         let (py, this) = (slf.py(), slf.get());
         let request = this.request(py)?;
@@ -147,7 +147,8 @@ impl PyPropagationResult {
         }
         Self::_legalizing(slf)?.get().completed(py)
     }
-    /// The result with ops of CHLO sharded as the ops that XLA legalizes them to: this one where that makes no difference.
+    /// The result in which CHLO ops are sharded like the ops that XLA legalizes them to; this
+    /// result if that makes no difference.
     fn _legalizing(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
         let (py, this) = (slf.py(), slf.get());
         let request = this.request(py)?;
@@ -161,14 +162,14 @@ impl PyPropagationResult {
         };
         this.legalizing.get(py, "the legalized program of this result", make)
     }
-    /// The program completed once its calls are inlined, with arguments and results placed as in this result; `None` if
-    /// this result reshards no call.
+    /// The program completed after inlining its calls, with arguments and results placed as in this
+    /// result; `None` if this result reshards no call.
     fn _inlined(&self, py: Python<'_>) -> PyResult<Option<PyModule>> {
         let completed = self.completed(py)?.get().program(py)?;
         self.request(py)?.complete_inlined(py, &completed)
     }
-    /// The program completed as XLA does, and the originals of what is inlined; computed once. Arguments and results without
-    /// annotation are sharded as under XLA, or with `keep_ports` as in this result.
+    /// The program completed as in XLA, and the originals of clones; computed once. Arguments and
+    /// results without annotations are sharded as in XLA or, if `keep_ports`, as in this result.
     #[pyo3(name = "_as_xla")]
     fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Py<PyTuple>> {
         let make = || {
@@ -187,7 +188,7 @@ impl PyPropagationResult {
         let once = &self.as_xla[usize::from(keep_ports)];
         once.get(py, "the program of this result as XLA completes it", make)
     }
-    /// What says where the axes of values come from; made at the first call, by propagating once more.
+    /// The explainer of the result; made at the first call, by another propagation.
     #[getter]
     fn _explainer(&self, py: Python<'_>) -> PyResult<Py<PyExplainer>> {
         let make = || {
@@ -210,11 +211,11 @@ impl PyPropagationResult {
         let totals = py.detach(|| program.totals());
         Ok([totals.arguments.bytes_per_device, totals.results.bytes_per_device])
     }
-    /// The options of the propagation, by their names in Python.
+    /// The options of the propagation by their Python names.
     fn _options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.request(py)?.options.by_name(py)
     }
-    /// Where the axes of a value come from.
+    /// The origins of the axes of a value.
     #[pyo3(signature = (value, axis = None, dim = None))]
     fn why<'py>(
         slf: &Bound<'py, Self>,
@@ -246,7 +247,7 @@ impl PyPropagationResult {
     ) -> PyResult<Bound<'py, PyAny>> {
         own_function(slf.py(), "shardcore.report.graph", "graph", (slf, path), options)
     }
-    /// What a person should look at.
+    /// The findings of `shardcore.diagnose`.
     #[pyo3(signature = (hardware = None, *, ignore = None, hardware_file = None))]
     fn diagnostics<'py>(
         slf: &Bound<'py, Self>,
@@ -267,7 +268,8 @@ impl PyPropagationResult {
     fn warnings<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         own_function(slf.py(), "shardcore.trimmed_axes", "warnings", (slf,), None)
     }
-    /// The arguments and the results of the entry function as they were annotated.
+    /// The arguments and the results of the entry function with their annotations before
+    /// propagation.
     fn _annotated(&self, py: Python<'_>) -> PyResult<(Vec<PyPort>, Vec<PyPort>)> {
         let before = self.request(py)?.before;
         Ok((PyPort::arguments(&before), PyPort::results(&before)))
@@ -342,7 +344,7 @@ impl PyPropagationResult {
         let arguments = (slf, path, hardware);
         own_function(slf.py(), "shardcore.report.page", "write_page", arguments, options)
     }
-    /// The page as an object that a notebook displays.
+    /// The page as an object that notebooks display.
     #[pyo3(signature = (hardware = None, **options))]
     fn show<'py>(
         slf: &Bound<'py, Self>,

@@ -41,7 +41,7 @@ impl PyOpShardingRule {
         };
         PyTuple::new(py, tensors.iter().map(tensor).collect::<PyResult<Vec<_>>>()?)
     }
-    /// Fails if there are `problems`.
+    /// Fails if `problems` is not empty.
     fn check(py: Python<'_>, problems: Vec<Diagnostic>) -> PyResult<()> {
         if problems.is_empty() {
             return Ok(());
@@ -55,7 +55,7 @@ fn indices(factors: &[FactorId]) -> impl ExactSizeIterator<Item = usize> + '_ {
     factors.iter().map(|factor| factor.index())
 }
 
-/// Numbers as factors, of which there are `num_factors`.
+/// Numbers as factors; `num_factors` is the number of factors.
 fn factors(
     indices: Vec<usize>,
     num_factors: usize,
@@ -72,7 +72,7 @@ fn factors(
     indices.into_iter().filter(known).map(FactorId::from_index).collect()
 }
 
-/// The items of `factor_list`, or none.
+/// The items of `factor_list`, sorted; empty for `None`.
 fn sorted(factor_list: Option<Items<usize>>) -> Vec<usize> {
     let mut factor_list = factor_list.map_or_else(Vec::new, |Items(list)| list);
     factor_list.sort_unstable();
@@ -176,7 +176,7 @@ impl PyOpShardingRule {
         Ok(Self { rule })
     }
 
-    /// For pickles: a rule of a program, which may have factors of size 0.
+    /// For pickles: a rule of a program, in which factors may have size 0.
     #[staticmethod]
     fn _restore(py: Python<'_>, text: &str) -> PyResult<Self> {
         let rule = parse_rule(text, 0).map_err(|error| raise(py, &error, text, "<rule>"))?;

@@ -1,7 +1,7 @@
-//! Users' rules: the registry that Python changes, and the calls of users' functions.
+//! Users' rules: the registry that Python changes, and calls of users' functions.
 //!
-//! The registry is locked only by threads that hold the GIL, which do not release the GIL meanwhile, so that a fork
-//! finds it free.
+//! Only threads that hold the GIL lock the registry, and they keep the GIL meanwhile, so that the
+//! lock is free at a fork.
 
 use super::attribute::to_python;
 use super::errors::{raise_unlocated, shown};
@@ -29,7 +29,8 @@ fn global() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Changes the registry. Removed entries are dropped after the lock is released, since that may run Python.
+/// Changes the registry. Removed entries are dropped after the lock is released, since that may run
+/// Python code.
 pub(super) fn change(edit: impl FnOnce(&mut Registry)) {
     let mut next = global().clone();
     edit(&mut next);
@@ -44,12 +45,12 @@ pub fn registry_version() -> u64 {
     VERSION.load(Ordering::Acquire)
 }
 
-/// The registry as it is now.
+/// The current registry.
 pub fn registry() -> Registry {
     global().clone()
 }
 
-/// The registry at some time.
+/// The registry at some point in time.
 #[derive(Clone)]
 pub(super) struct RulesThen {
     pub registry: Registry,
@@ -57,13 +58,13 @@ pub(super) struct RulesThen {
 }
 
 impl RulesThen {
-    /// The registry as it is now.
+    /// The current registry.
     pub fn now() -> Self {
         Self { registry: registry(), version: registry_version() }
     }
 }
 
-/// The family of every op that has a rule; `user` for those that users have given one.
+/// The family of every op with a rule; `user` for ops with a user's rule.
 #[pyfunction]
 pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let families = PyDict::new(py);
@@ -78,8 +79,8 @@ pub fn registered_rules(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(families)
 }
 
-/// Gives an op a rule: a string, a function as `shardcore.rules` wraps it, or `None` for no rule of the
-/// user's.
+/// Sets the user's rule of an op: a string, a function as wrapped by `shardcore.rules`, or `None`
+/// to remove it.
 #[pyfunction]
 #[pyo3(signature = (name, rule))]
 pub fn set_rule(py: Python<'_>, name: &str, rule: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -114,7 +115,8 @@ fn function_rule(function: Py<PyAny>) -> UserRule {
     }))
 }
 
-/// Converts an exception of the user's function to an error; exceptions that end the program are passed on.
+/// Converts an exception of the user's function to an error; exceptions that end the program are
+/// passed on.
 pub(super) fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     if let Some(interrupted) = user_code::interrupt(py, error) {
         return interrupted;
@@ -142,7 +144,8 @@ pub(super) fn function_error(py: Python<'_>, error: &PyErr) -> Error {
     Diagnostic::new(Code::InvalidRule, message).into()
 }
 
-/// The error of a nested run that was refused as too deep, which each of the runs around it passes on as it is.
+/// The error of a nested run that was rejected because of its depth; the runs around it pass it on
+/// unchanged.
 fn too_deep(raised: &Bound<'_, pyo3::exceptions::PyBaseException>) -> Option<Error> {
     let text = |name: &str| raised.getattr(name).ok()?.extract::<String>().ok();
     if text("code")? != Code::Busy.as_str() {
@@ -151,8 +154,8 @@ fn too_deep(raised: &Bound<'_, pyo3::exceptions::PyBaseException>) -> Option<Err
     Some(Diagnostic::new(Code::Busy, text("message")?).with_hint(text("hint")?).into())
 }
 
-/// The parts of a signature that users' functions get: name, operands, results, attributes, and whether
-/// propagation is conservative.
+/// The parts of a signature that users' functions receive: name, operands, results, attributes, and
+/// whether propagation is conservative.
 pub(super) fn signature_arguments<'py>(
     py: Python<'py>,
     view: &SignatureView<'_>,

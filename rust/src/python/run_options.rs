@@ -1,4 +1,4 @@
-//! The options of `Module.propagate`, which sessions have too.
+//! The options of `Module.propagate`, which sessions also have.
 
 use super::arguments::Limit;
 use super::errors::shown;
@@ -16,19 +16,21 @@ use pyo3::types::PyDict;
 /// The arguments of `Module.propagate`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct RunOptions {
-    /// How shardings are completed.
+    /// The options of the propagation pipeline.
     pub how: Completion,
-    /// Whether ops of CHLO have the rules of the ops that XLA legalizes them to.
+    /// Whether CHLO ops have the rules of the ops that XLA legalizes them to.
     pub legalize_chlo: bool,
     /// The limit of the number of ops.
     pub max_ops: Option<usize>,
 }
 
 impl RunOptions {
-    /// The options that the keywords `options` of `function` stand for.
+    /// The options from the keyword arguments `options` of `function`.
     ///
     /// # Errors
-    /// A `TypeError` for an unknown keyword or a value of the wrong type, a `ValueError` for an unknown strategy.
+    ///
+    /// A `TypeError` for an unknown keyword or a value of the wrong type, a `ValueError` for an
+    /// unknown strategy.
     pub fn read(function: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let (mut how, mut legalize_chlo, mut max_ops) = (Completion::default(), false, None);
         for (name, value) in options.into_iter().flatten() {
@@ -54,7 +56,7 @@ impl RunOptions {
         }
         Ok(Self { how, legalize_chlo, max_ops })
     }
-    /// The options by their names in Python.
+    /// The options by their Python names.
     pub fn by_name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Self { how, legalize_chlo, max_ops } = *self;
         let options = PyDict::new(py);
@@ -70,7 +72,7 @@ impl RunOptions {
     pub fn rules(&self) -> Registry {
         self.rules_of(registry())
     }
-    /// The rules with those that users have given in `registry`.
+    /// The rules, with the users' rules in `registry`.
     pub fn rules_of(&self, registry: Registry) -> Registry {
         if self.legalize_chlo {
             return registry.legalizing_chlo();
@@ -87,7 +89,7 @@ fn limit(value: &Bound<'_, PyAny>) -> PyResult<Option<Limit>> {
     value.extract()
 }
 
-/// The strategy that `value` names; the default for `None`.
+/// The strategy called `value`; the default for `None`.
 fn strategy(value: &Bound<'_, PyAny>) -> PyResult<Strategy> {
     let Some(name) = value.extract::<Option<PyBackedStr>>()? else {
         return Ok(Strategy::default());

@@ -1,4 +1,4 @@
-//! The program behind `shardcore.Session`: finds targets by name, and puts annotations on them.
+//! The program behind `shardcore.Session`: finds targets by name, and sets annotations.
 
 use super::annotated::PyAnnotatedProgram;
 use super::arguments::{Int, Items};
@@ -20,20 +20,21 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// A target as Python has it: its kind and its index. Kind 0 is an argument, 1 a result of the entry function, 2 a value;
-/// from 3 on kinds are the results of functions, each by its number.
+/// A target in Python: its kind and its index. Kind 0 is an argument, 1 a result of the entry
+/// function, 2 a value; kinds from 3 on are the results of other functions, one kind for each
+/// function.
 type PyTarget = (u32, usize);
 
-/// The kind of the results of the function with the number 0.
+/// The kind of the results of the first function.
 const FIRST_RESULTS: u32 = 3;
 
 /// A target as an argument.
 type TargetArgument = (Int<u32>, Int<usize>);
 
-/// An edit: a target, its name in errors, and the sharding that it gets, `None` to remove the one it has.
+/// An edit: a target, its name in errors, and its new sharding, `None` to remove the annotation.
 type PyEdit = (TargetArgument, String, Option<PyTensorSharding>);
 
-/// A program that annotations are put on; see the stub.
+/// A program that can be annotated; see the stub.
 #[pyclass(name = "SessionProgram", module = "shardcore", frozen)]
 pub struct PySessionProgram {
     program: Arc<Program>,
@@ -113,7 +114,8 @@ impl PySessionProgram {
     fn ports(&self) -> (Vec<PyPort>, Vec<PyPort>) {
         (PyPort::arguments(&self.program), PyPort::results(&self.program))
     }
-    /// The target that is called `name`, an argument, a result or a value in a function; `None` if there is none.
+    /// The target called `name`: an argument, a result or a value in a function; `None` if there is
+    /// none.
     fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyTarget>> {
         let (program, entry) = (&*self.program, self.names.entry(&self.program));
         let Ok((Some(function), path)) = self.names.split(program, name) else { return Ok(None) };
@@ -138,7 +140,7 @@ impl PySessionProgram {
             _ => (2, value.index()),
         }))
     }
-    /// The name of `target` that nothing else has.
+    /// The unambiguous name of `target`.
     fn name(&self, target: TargetArgument) -> PyResult<String> {
         let program = &*self.program;
         Ok(match self.target(target)? {
@@ -155,7 +157,7 @@ impl PySessionProgram {
             }
         })
     }
-    /// The sharding that `target` has as an annotation.
+    /// The annotation of `target`.
     fn annotation(&self, target: TargetArgument) -> PyResult<Option<PyTensorSharding>> {
         let id = annotation(&self.program, self.target(target)?).get();
         Ok(id.map(|id| PyTensorSharding::from_program(&self.program, id)))
@@ -164,7 +166,7 @@ impl PySessionProgram {
     fn rank(&self, target: TargetArgument) -> PyResult<Option<usize>> {
         Ok(type_of(&self.program, self.target(target)?).rank())
     }
-    /// What the program came with annotations of beside the arguments and results of the entry function.
+    /// The originally annotated targets other than the arguments and results of the entry function.
     fn annotated_values(&self) -> Vec<PyTarget> {
         let program = &*self.program;
         let Some(entry) = self.names.entry(program) else { return Vec::new() };
@@ -178,20 +180,21 @@ impl PySessionProgram {
         };
         annotated_values(program, entry).into_iter().filter_map(target).collect()
     }
-    /// The first mesh that has axes, and its name: of those with a name, or else of those that shardings write.
+    /// The first mesh with axes, and its name: preferably a named one, or else one that is inlined
+    /// in shardings.
     fn mesh(&self) -> Option<(Option<&str>, PyMesh)> {
         let meshes = || self.program.meshes().iter().filter(|row| !row.mesh.axes.is_empty());
         let row = meshes().find(|row| row.symbol.is_some()).or_else(|| meshes().next())?;
         let symbol = row.symbol.map(|symbol| self.program.str(symbol));
         Some((symbol, PyMesh::from_verified(row.mesh.clone())))
     }
-    /// The program with `edits` on it.
+    /// The program with `edits`.
     fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyAnnotatedProgram> {
         let edits = self.edits(edits)?;
         let (program, filename) = (self.program.clone(), self.filename.clone());
         PyAnnotatedProgram::new(py, program, filename, edits, self.runs.clone())
     }
-    /// Whether it is clear of each of `edits` that it is valid, whatever other edits there are.
+    /// Whether each of `edits` can be seen to be valid, whatever other edits there are.
     fn are_plain(&self, edits: Items<PyEdit>) -> PyResult<bool> {
         let edits = self.edits(edits)?;
         Ok(!edits.iter().any(Edit::is_of_value) && are_plain(&self.program, &edits))

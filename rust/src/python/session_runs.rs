@@ -1,7 +1,7 @@
-//! Results of the annotations of a session: replayed from a run that is kept, or, where that is not possible, of a new
-//! run, which is kept too.
+//! The results for a session's annotations: replayed from a recorded run, or, if that is not
+//! possible, from a new run, which is recorded too.
 //!
-//! The lock here is taken only by threads that hold the GIL, which keep it as long as they have the lock.
+//! Only threads that hold the GIL take the lock, and they keep the GIL while they hold it.
 
 use super::checked_values::CheckedValues;
 use super::edited::Edited;
@@ -20,24 +20,24 @@ use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The runs of a session, and what is known of its edits.
+/// The recorded runs of a session.
 #[derive(Default)]
 pub(super) struct SessionRuns {
-    /// Those of the program as it is given.
+    /// The runs of the program as it is.
     pub given: Runs,
-    /// Those of the program as XLA has it; see [`super::xla_form`].
+    /// The runs of the program in XLA's form; see [`super::xla_form`].
     pub as_xla: Runs,
     pub checked: CheckedValues,
 }
 
-/// The runs of one form of the program, of which some are kept.
+/// The recorded runs of one form of the program.
 #[derive(Default)]
 pub(super) struct Runs {
     kept: Mutex<CacheSlot>,
     last: Mutex<Option<Arc<Last>>>,
 }
 
-/// The replay that was made last, from which another run can be made.
+/// The last replay, from which a recorded run can be made.
 struct Last {
     run: Arc<KeptRun>,
     annotations: Arc<Annotations>,
@@ -46,9 +46,9 @@ struct Last {
 
 #[derive(Clone)]
 enum CacheSlot {
-    /// The runs, the one that was used last at the end.
+    /// The runs, the most recently used one last.
     Runs(Vec<Arc<KeptRun>>),
-    /// The program has something that replays do not cover.
+    /// Replays do not support the program.
     NotCovered,
 }
 
@@ -58,31 +58,33 @@ impl Default for CacheSlot {
     }
 }
 
-/// The most runs that are kept, and the most values in all of them; one run is always kept.
+/// The most recorded runs, and the most values in all of them; one run is always kept.
 const MOST_KEPT: (usize, usize) = (4, 1 << 19);
 
-/// The number of annotations up to which the run that was used last is taken without a look at others.
+/// If at most this many annotations differ, the most recently used run is taken without looking at
+/// others.
 const NEAR: usize = 2;
 
-/// How many times fewer annotations have to differ from those of the last replay than from those of any run that is kept, for a
-/// run to be made of that replay.
+/// A recorded run is made from the last replay if at least this many times fewer annotations differ
+/// from its annotations than from those of any recorded run.
 const NEARER: usize = 2;
 
-/// A program, and the originals of the clones in it if its calls were inlined.
+/// A program, and the originals of clones if its calls were inlined.
 pub(super) type Made = (Program, Option<Arc<Originals>>);
 
-/// The annotations to propagate, and the program that has them.
+/// The annotations to propagate, and the program with them.
 pub(super) struct Annotated<'a> {
     edited: &'a Edited,
     annotations: Arc<Annotations>,
-    /// The rules to propagate by.
+    /// The rules for propagation.
     rules: RulesThen,
     /// Makes the annotated program.
     program: &'a dyn Fn() -> PyResult<Made>,
 }
 
 impl<'a> Annotated<'a> {
-    /// Those of `edited`, of which `program` makes the form of the program that is propagated by `rules`.
+    /// The annotations of `edited`, propagated with `rules`; `program` makes the form of the
+    /// program that is propagated.
     pub fn new(
         edited: &'a Edited,
         rules: RulesThen,
@@ -104,7 +106,7 @@ impl Runs {
             std::mem::replace(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner), next);
         drop(old);
     }
-    /// Keeps `run` as the one that was used last.
+    /// Marks `run` as the most recently used one.
     fn use_run(&self, run: Arc<KeptRun>) {
         let CacheSlot::Runs(mut runs) = self.kept() else { return };
         if runs.last().is_some_and(|last| Arc::ptr_eq(last, &run)) {
@@ -123,7 +125,8 @@ impl Runs {
         runs.drain(..runs.len().saturating_sub(most));
         self.keep(CacheSlot::Runs(runs));
     }
-    /// Keeps `run`, from `annotated`, as the one that was used last; what it led to.
+    /// Adds `run`, which started from `annotated`, as the most recently used one; returns its
+    /// outcome.
     fn used(&self, run: KeptRun, annotated: &Annotated<'_>) -> Outcome {
         let is_edited = is_edited(annotated, &run.prepared);
         let outcome = run.outcome(Replayed::default(), is_edited);
@@ -137,7 +140,8 @@ impl Runs {
         };
         drop(old);
     }
-    /// A run of what the last replay led to, if much fewer than `count` annotations differ from those.
+    /// A recorded run of the last replay, if much fewer than `count` annotations differ from its
+    /// annotations.
     fn nearer(
         &self,
         py: Python<'_>,
@@ -159,12 +163,12 @@ impl Runs {
         Ok(made.map(Arc::new))
     }
 
-    /// Whether a run with `options` and `rules` is kept, from which others may be replayed.
+    /// Whether there is a recorded run with `options` and `rules`, which may be replayed.
     pub fn has(&self, options: &RunOptions, rules: &RulesThen) -> bool {
         let CacheSlot::Runs(runs) = self.kept() else { return false };
         runs.iter().any(|run| run.is_for(options, rules.version))
     }
-    /// What `annotated` leads to; `None` if a run of its own has to say that.
+    /// The outcome for `annotated`; `None` if a new run is needed.
     pub fn outcome(
         &self,
         py: Python<'_>,
@@ -230,8 +234,8 @@ impl Runs {
         self.use_run(Arc::new(run));
         Ok(Some(outcome))
     }
-    /// What `outcome`, of the run that is kept, becomes where arguments and results of the main function have `ports` as
-    /// annotations instead; `None` if a run of its own has to say that.
+    /// The outcome if the arguments and results of the main function are annotated with `ports`,
+    /// replayed from the run of `outcome`; `None` if a new run is needed.
     pub fn placed(
         &self,
         py: Python<'_>,
@@ -255,14 +259,15 @@ impl Runs {
     }
 }
 
-/// Whether an argument or a result has another annotation than the program came with.
+/// Whether an argument or a result has another annotation than the original one.
 fn is_edited(annotated: &Annotated<'_>, prepared: &Prepared) -> bool {
     annotated.annotations.iter().any(|(&target, sharding)| {
         prepared.slot(target).is_some() && *sharding != annotated.edited.original(target)
     })
 }
 
-/// The one of `runs` from whose annotations the fewest differ, and how many; of equal ones the one that was used last.
+/// The run whose annotations differ least, and the number of differences; the most recently used of
+/// several.
 fn nearest(
     mut runs: Vec<Arc<KeptRun>>,
     annotated: &Annotated<'_>,
@@ -279,7 +284,7 @@ fn nearest(
     Some((nearest, least))
 }
 
-/// The number of annotations that differ from `annotations`.
+/// The number of annotations of `annotated` that differ from `annotations`.
 fn num_differing(annotations: &Annotations, annotated: &Annotated<'_>) -> usize {
     let mut own = annotations.iter().peekable();
     let mut other = annotated.annotations.iter().peekable();
@@ -297,18 +302,19 @@ fn num_differing(annotations: &Annotations, annotated: &Annotated<'_>) -> usize 
     }
 }
 
-/// What `annotated` leads to, replayed from `kept`.
+/// The outcome for `annotated`, replayed from `kept`.
 fn replay(py: Python<'_>, kept: &KeptRun, annotated: &Annotated<'_>) -> PyResult<Replay> {
     let Some(edits) = edits(kept, annotated) else { return Ok(Replay::NotPossible) };
     let is_edited = is_edited(annotated, &kept.prepared);
     if kept.is_edited && !is_edited {
-        // The text of the header is that of the source again.
+        // All annotations are the original ones, so that function headers are those of the source.
         return Ok(Replay::NotPossible);
     }
     kept.replay(py, edits, is_edited)
 }
 
-/// The slots whose annotations differ from those of `kept`, with the annotations; `None` if others differ too.
+/// The slots whose annotations differ from those of `kept`, with their annotations; `None` if
+/// others differ too.
 fn edits(kept: &KeptRun, annotated: &Annotated<'_>) -> Option<Edits> {
     let mut edits = Vec::new();
     let mut add = |target: Target, sharding: Option<&PyTensorSharding>| {

@@ -28,12 +28,12 @@ use std::sync::Arc;
 #[pyclass(name = "TensorSharding", module = "shardcore", frozen, eq, hash, from_py_object)]
 #[derive(Clone, PartialEq, Eq)]
 pub struct PyTensorSharding {
-    /// The mesh, or one of unknown sizes.
+    /// The mesh; of unknown sizes if it is not known.
     pub(super) mesh: Arc<Mesh>,
     pub(super) is_mesh_known: bool,
-    /// The symbol of the mesh, without `@`; `None` if it is inlined.
+    /// The symbol of the mesh, without `@`; `None` for an inlined mesh.
     pub(super) symbol: Option<Arc<str>>,
-    /// Its mesh id has no meaning.
+    /// The sharding; its mesh id has no meaning.
     pub(super) sharding: Arc<TensorSharding>,
 }
 
@@ -72,9 +72,10 @@ impl PyTensorSharding {
     fn position(&self, device: i64) -> PyResult<i64> {
         self.mesh.position_of_device(device).ok_or_else(|| PyMesh::unknown_device(device))
     }
-    /// Positions and ids of all devices, if devices times dims are at most `MAX_LISTED`.
+    /// Positions and ids of all devices, if the number of devices times dims is at most
+    /// `MAX_LISTED`.
     fn devices(&self, py: Python<'_>) -> PyResult<impl Iterator<Item = (i64, i64)> + '_> {
-        /// The most items of a list: in Python each takes some hundred bytes.
+        /// The most items of a list, since each takes about a hundred bytes in Python.
         const MAX_LISTED: i64 = 1 << 20;
         let (count, rank) = (self.mesh.device_count(), self.sharding.dims.len().max(1) as i64);
         if count.saturating_mul(rank) > MAX_LISTED {
@@ -210,7 +211,7 @@ impl PyTensorSharding {
         let mesh = MeshArgument { mesh: Some(mesh.mesh.clone()), symbol: self.symbol.clone() };
         Self::build(py, mesh, self.parts())
     }
-    /// The sharding that a text in GSPMD's notation, which Python has, is over `mesh`.
+    /// The sharding over `mesh` of a text in GSPMD's notation, which Python parses.
     #[staticmethod]
     #[pyo3(signature = (text, mesh = None, *, rank = None))]
     fn from_hlo<'py>(
@@ -227,7 +228,7 @@ impl PyTensorSharding {
             read.call_method("to_sharding", (mesh,), Some(&options))
         })
     }
-    /// In GSPMD's notation, which Python has.
+    /// The text in GSPMD's notation, which Python makes.
     #[pyo3(signature = (manual = Items(Vec::new())))]
     fn to_hlo<'py>(slf: &Bound<'py, Self>, manual: Items<String>) -> PyResult<Bound<'py, PyAny>> {
         let class = slf.py().import("shardcore.gspmd")?.getattr("HloSharding")?;
@@ -328,7 +329,7 @@ impl PyTensorSharding {
         let shape = shape.map(|shape| PyTuple::new(py, shape.0)).transpose()?;
         picture(py, Some(self.clone()), shape)
     }
-    /// A picture for notebooks; `None`, which they take for no picture, if the mesh is not known.
+    /// A picture for notebooks; `None`, for which they show no picture, if the mesh is not known.
     fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if !self.is_mesh_known {
             return Ok(None);

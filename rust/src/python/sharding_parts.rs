@@ -1,4 +1,4 @@
-//! The parts of a sharding as Python has them, with axes by name, and the sharding that has them.
+//! The parts of a sharding in Python, with axes by name, and the conversion to and from a sharding.
 
 use super::axis::PyAxisRef;
 use super::dim_sharding::{resolve_all, PyDimSharding};
@@ -26,8 +26,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The sharding over `mesh`, without a mesh id; axes that the mesh does not have are left out, with an error in
-    /// `problems`.
+    /// The sharding over `mesh`, without a mesh id; axes that the mesh does not have are left out,
+    /// with an error in `problems`.
     pub fn resolve(&self, mesh: &Mesh, problems: &mut Vec<Diagnostic>) -> TensorSharding {
         TensorSharding {
             mesh: MeshId::NONE,
@@ -39,7 +39,7 @@ impl Parts {
     }
 }
 
-/// The reduction called `name` in an argument.
+/// The reduction with this name in an argument.
 pub(super) fn reduction_called(name: &str) -> PyResult<ReductionOp> {
     ReductionOp::of_keyword(name).ok_or_else(|| {
         let known = ReductionOp::ALL.map(|op| format!("'{}'", op.keyword())).join(", ");
@@ -48,7 +48,7 @@ pub(super) fn reduction_called(name: &str) -> PyResult<ReductionOp> {
 }
 
 impl PyTensorSharding {
-    /// The sharding with `parts`, if it is valid.
+    /// The sharding with these parts, if it is valid.
     pub(super) fn build(py: Python<'_>, mesh: MeshArgument, parts: Parts) -> PyResult<Self> {
         let is_mesh_known = mesh.mesh.is_some();
         let of_dims = parts.dims.iter().flat_map(|dim| &dim.axes);

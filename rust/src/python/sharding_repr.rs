@@ -1,4 +1,4 @@
-//! The `repr` of `shardcore.TensorSharding`, and its slices as Python has them.
+//! The `repr` of `shardcore.TensorSharding`, and its slices as Python objects.
 
 use super::dim_sharding::list_repr;
 use super::mesh::quoted;
@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 use std::fmt::Write as _;
 
-/// The call of the constructor with `mesh`, a Python expression, and with dims, replicated and unreduced axes.
+/// The constructor call with `mesh`, a Python expression, and with dims, replicated and unreduced
+/// axes.
 pub(super) fn constructor_call(
     py: Python<'_>,
     mesh: &str,
@@ -37,7 +38,7 @@ pub(super) fn constructor_call(
     Ok(out + ")")
 }
 
-/// The slices of one device as Python has them.
+/// The slices of one device as Python slices.
 pub(super) fn slices<'py>(
     py: Python<'py>,
     layout: &Layout<'_>,

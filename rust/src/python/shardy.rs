@@ -1,4 +1,4 @@
-//! The version of Shardy that callers ask for.
+//! The version of Shardy requested by callers.
 
 use super::errors::raise_unlocated;
 use super::user_code::{call_own, own_function};
@@ -8,10 +8,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
-/// The version called `name`, a jaxlib release; without a name that of the installed jaxlib.
+/// The version called `name`, a jaxlib release; without a name, that of the installed jaxlib.
 ///
 /// # Errors
-/// A `ShardcoreError` if no version that is known is that of `name`.
+///
+/// A `ShardcoreError` if `name` is not a known version.
 pub(super) fn version(py: Python<'_>, name: Option<&str>) -> PyResult<Version> {
     let Some(name) = name else { return default_version(py) };
     Version::named(name).ok_or_else(|| {
@@ -22,7 +23,7 @@ pub(super) fn version(py: Python<'_>, name: Option<&str>) -> PyResult<Version> {
     })
 }
 
-/// The version of the installed jaxlib, the newest one if there is none.
+/// The version of the installed jaxlib; the newest version if there is none.
 pub(super) fn default_version(py: Python<'_>) -> PyResult<Version> {
     let installed = own_function(py, "shardcore.shardy", "installed_release", (), None)?;
     let release = installed.extract::<Option<PyBackedStr>>()?;
@@ -35,13 +36,13 @@ pub fn shardy_versions() -> Vec<&'static str> {
     Version::ALL.map(Version::name).to_vec()
 }
 
-/// The name of the version that is followed unless another one is asked for.
+/// The name of the default version.
 #[pyfunction]
 pub fn default_shardy(py: Python<'_>) -> PyResult<&'static str> {
     Ok(default_version(py)?.name())
 }
 
-/// For each version what it changed, in sentences.
+/// For each version its changes, in sentences.
 #[pyfunction]
 pub fn shardy_changes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     call_own(py, || {

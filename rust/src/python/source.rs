@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyString};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The most bytes that are read: the parser refuses longer texts.
+/// The most bytes that are read, since the parser rejects longer texts.
 const MAX_BYTES: usize = i32::MAX as usize;
 
 /// The text of `program`, a string or bytes.
@@ -20,7 +20,7 @@ pub(super) fn source(program: &Bound<'_, PyAny>, filename: &str) -> PyResult<Sou
     if let Ok(text) = program.cast::<PyString>() {
         return Ok(match PyBackedStr::try_from(text.clone()) {
             Ok(text) => Arc::new(text),
-            // It has a lone surrogate, which is not UTF-8.
+            // The string has a lone surrogate, which UTF-8 cannot encode.
             Err(_) => Arc::new(decode(py, surrogates_as_bytes(text)?, filename)?),
         });
     }
@@ -32,7 +32,7 @@ pub(super) fn source(program: &Bound<'_, PyAny>, filename: &str) -> PyResult<Sou
 
 /// The text of the file at `path`, which errors call `filename`.
 pub(super) fn source_of_file(py: Python<'_>, path: &Path, filename: &str) -> PyResult<Source> {
-    // Reading a FIFO or a terminal may block for long: Python's reads handle signals.
+    // Reading a FIFO or a terminal may block for a long time, and Python's reads handle signals.
     let size = py.detach(|| {
         let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         Some(usize::try_from(file.len()).unwrap_or(usize::MAX))
@@ -45,7 +45,7 @@ pub(super) fn source_of_file(py: Python<'_>, path: &Path, filename: &str) -> PyR
     Ok(Arc::new(text_of(py, bytes, filename)?))
 }
 
-/// Reads all of `path` by Python.
+/// Reads all of `path` with Python.
 fn read_slowly(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     const PIECE: usize = 1 << 20;
     user_code::call(py, || {
@@ -72,7 +72,7 @@ fn read_slowly(py: Python<'_>, path: &Path) -> PyResult<Vec<u8>> {
     })
 }
 
-/// The text of `bytes`: UTF-8, or bytecode, which Python converts.
+/// The text of `bytes`: UTF-8, or MLIR bytecode, which Python converts.
 fn text_of(py: Python<'_>, bytes: Vec<u8>, filename: &str) -> PyResult<String> {
     /// The first bytes of MLIR bytecode.
     const MAGIC: &[u8] = b"ML\xefR";

@@ -1,4 +1,4 @@
-//! `shardcore.StrategyProblem`: one strategy for each node, by `crate::solver`.
+//! `shardcore.StrategyProblem`: chooses one strategy for each node, with `crate::solver`.
 
 use super::arguments::{items, Int, Limit};
 use super::errors::{raise, raise_unlocated};
@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 
-/// The most nodes, edges, or costs of one of them.
+/// The most nodes, edges, or costs of a node or edge.
 const MAX_LISTED: usize = 1 << 24;
 
 type Node = (Vec<f64>, Vec<i64>, (i64, i64));
@@ -110,7 +110,7 @@ impl PyStrategyProblem {
         threads: Int<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PyStrategySolution> {
-        /// What a search takes unless told otherwise.
+        /// The default time limit of a search, in seconds.
         const SECONDS: f64 = 10.0;
         /// The most threads.
         const THREADS: usize = 64;

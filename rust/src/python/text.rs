@@ -1,7 +1,7 @@
 //! The text of a program as a Python string.
 //!
-//! Converting a whole Rust string would hold two copies for a moment. A long text is therefore passed in
-//! pieces, which Python appends in place.
+//! Converting a whole Rust string would hold two copies at a time. A long text is therefore passed
+//! in pieces, which Python appends in place.
 
 use super::room::room_in_python;
 use super::user_code;
@@ -37,7 +37,7 @@ pub(super) fn text<'py>(py: Python<'py>, program: &Program) -> PyResult<Bound<'p
     })
 }
 
-/// Appends `piece` to a text that is begun if there is none.
+/// Appends `piece` to `joined`, or starts it.
 fn append(py: Python<'_>, joined: &mut Option<Py<PyAny>>, piece: &str) -> PyResult<()> {
     let joined = if let Some(joined) = joined {
         joined.bind(py)

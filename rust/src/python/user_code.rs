@@ -1,14 +1,16 @@
-//! Calls of Python code: users' functions (rules, progress callbacks, iterators of arguments), and what of shardcore is in
-//! Python.
+//! Calls of Python code: users' functions (rules, progress callbacks, iterators of arguments), and
+//! the Python parts of shardcore.
 //!
-//! Each call of a user's function has these properties, calls of shardcore's own code the last:
+//! Each call of a user's function has these properties; calls of shardcore's own code have only the
+//! last:
 //!
-//! - Exceptions that end the program (`SystemExit`, `KeyboardInterrupt`, any that is no `Exception`) are passed on
-//!   to the caller unchanged, see [`interrupt`] and [`interruption`].
-//! - Threads that wait for a value that this thread computes can see that it is in a user's function, see
-//!   [`working`]: nothing in shardcore waits for a user's function to return.
-//! - At the end of the process no thread runs in one: see [`finish`]. Python unwinds the stack of a daemon thread
-//!   that continues after the interpreter has ended, which Rust does not allow.
+//! - Exceptions that end the program (`SystemExit`, `KeyboardInterrupt`, any that is not an
+//!   `Exception`) are passed on to the caller unchanged, see [`interrupt`] and [`interruption`].
+//! - Threads that wait for a value that this thread computes can see that it is in a user's
+//!   function, see [`working`]: nothing in shardcore waits for a user's function to return.
+//! - At the end of the process no thread is in such a call: see [`finish`]. Python unwinds the
+//!   stack of a daemon thread that continues after the interpreter has ended, which Rust does not
+//!   allow.
 
 use crate::error::{Code, Diagnostic, Error, Result};
 use pyo3::call::PyCallArgs;
@@ -21,45 +23,45 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The interval between two looks at the state.
+/// The pause between two attempts to read the state.
 const PAUSE: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The exception that a user's function raised to interrupt the work.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// The work of this thread, outermost first.
+    /// The computations in progress in this thread, outermost first.
     static WORK: RefCell<Vec<Arc<Work>>> = const { RefCell::new(Vec::new()) };
-    /// Whether this thread ends the process.
+    /// Whether this thread is the one that ends the process.
     static ENDS: Cell<bool> = const { Cell::new(false) };
     /// The number of users' functions that this thread is in.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// The number of calls of Python code in progress in this thread.
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
-    /// The identifier that Python has for this thread, once it was in a call.
+    /// Python's identifier of this thread, if it was in a call.
     static IDENT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// The computation of a value by a thread.
+/// A computation of a value by a thread.
 #[derive(Debug, Default)]
 pub struct Work {
-    /// The number of users' functions that its thread is in.
+    /// The number of users' functions that the thread is in.
     in_user_code: AtomicUsize,
-    /// The number of users' functions that have returned to its thread.
+    /// The number of users' functions that have returned to the thread.
     returns: AtomicUsize,
 }
 
 impl Work {
-    /// Whether its thread is in a user's function now.
+    /// Whether the thread is in a user's function now.
     pub fn is_in_user_code(&self) -> bool {
         self.in_user_code.load(Ordering::Relaxed) > 0
     }
-    /// The number of users' functions that have returned to its thread.
+    /// The number of users' functions that have returned to the thread.
     pub fn returns(&self) -> usize {
         self.returns.load(Ordering::Relaxed)
     }
 }
 
-/// Runs `f`, as part of `work`.
+/// Runs `f` as part of `work`.
 pub fn working<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     struct Done;
     impl Drop for Done {
@@ -72,8 +74,8 @@ pub fn working<T>(work: &Arc<Work>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Fails if this thread is in too many nested users' functions: a rule that propagates a program with its own op
-/// would recurse without end.
+/// Fails if this thread is in too many nested users' functions: a rule that propagates a program
+/// with its own op would recurse without end.
 pub fn check_depth() -> Result<()> {
     const MAX_DEPTH: usize = 32;
     if DEPTH.get() < MAX_DEPTH {
@@ -88,18 +90,19 @@ pub fn check_depth() -> Result<()> {
 /// Number of calls of Python code in progress, in all threads.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the process is ending: only the thread that ends it begins calls then.
+/// Whether the process is ending: then only the thread that ends it may begin calls.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The Python identifiers of the threads in calls. The lock is taken by attached threads only, which hold
-/// it while they change the list.
+/// The Python identifiers of threads in calls. Only attached threads take the lock, for as long as
+/// they change the list.
 static THREADS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
 /// The identifier of this thread in [`THREADS`] while it is in a call.
 struct Listed(u64);
 
 impl Listed {
-    /// Lists this thread, unless the call is within another one or Python does not tell the identifier.
+    /// Lists this thread, unless the call is nested in another one or Python does not provide the
+    /// identifier.
     fn new(py: Python<'_>) -> Option<Self> {
         if OWN_CALLS.get() != 1 {
             return None;
@@ -121,7 +124,7 @@ impl Drop for Listed {
     }
 }
 
-/// The identifier that Python has for this thread.
+/// Python's identifier of this thread.
 fn ident(py: Python<'_>) -> Option<u64> {
     py.import("threading").ok()?.call_method0("get_ident").ok()?.extract().ok()
 }
@@ -192,7 +195,7 @@ pub fn call<T>(py: Python<'_>, f: impl FnOnce() -> T) -> T {
     begun(py, true, f)
 }
 
-/// Calls Python code of shardcore, which may take long or call users' functions in its turn.
+/// Calls Python code of shardcore, which may take long or call users' functions.
 pub fn call_own<T>(py: Python<'_>, f: impl FnOnce() -> T) -> T {
     begun(py, false, f)
 }
@@ -231,7 +234,8 @@ pub fn interruption() -> PyErr {
     RAISED.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Resets the calls to those of this thread: a forked process has no other. Python calls this in the child.
+/// Resets the counters of calls to those of this thread, since a forked process has no other
+/// threads. Python calls this in the child.
 #[pyfunction]
 pub fn after_fork_in_child() {
     CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
@@ -240,8 +244,9 @@ pub fn after_fork_in_child() {
     }
 }
 
-/// Keeps other threads from beginning calls of Python code, and waits for those in progress, for at most `seconds`; the
-/// identifiers of the threads that are in one after that. Python calls this before the interpreter ends.
+/// Prevents other threads from beginning calls of Python code, and waits for those in progress, for
+/// at most `seconds`. Returns the identifiers of threads that are still in one. Python calls this
+/// before the interpreter ends.
 #[pyfunction]
 pub fn finish(py: Python<'_>, seconds: f64) -> Vec<u64> {
     ENDS.set(true);

@@ -29,11 +29,11 @@ impl PyValue {
     ) -> Self {
         Self { program, names, value, function }
     }
-    /// The program that it is a value of, and its id there.
+    /// The program of the value, and its id there.
     pub(super) fn parts(&self) -> (Arc<Program>, Option<ValueId>) {
         (self.program.clone(), Some(self.value))
     }
-    /// The value's id, if it is one of `program`.
+    /// The value's id, if it belongs to `program`.
     pub(super) fn id_in(&self, program: &Arc<Program>) -> Option<ValueId> {
         Arc::ptr_eq(&self.program, program).then_some(self.value)
     }
@@ -48,8 +48,8 @@ impl PyValue {
     fn name(&self) -> String {
         self.program.value_name(self.value)
     }
-    /// The shortest name that denotes nothing else: with the op that it is in, where another value has the same name, and with
-    /// its function, where that is not the entry function.
+    /// The shortest unambiguous name: qualified by the op that it is in if another value has the
+    /// same name, and by its function if that is not the entry function.
     #[getter]
     fn qualified_name(&self) -> String {
         self.names.name(&self.program, self.function, self.value)
@@ -120,12 +120,12 @@ impl PyValue {
         let axes = self.program.manual_axes_around(self.value);
         PyTuple::new(py, axes.iter().map(|&axis| self.program.str(axis)))
     }
-    /// The call stack that made it, innermost first.
+    /// The call stack in its location, innermost first.
     #[getter]
     fn traceback<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.names.call_sites(&self.program).traceback(&self.program, self.value))
     }
-    /// The names around the line of the op that makes it, as JAX stacks them; empty for an argument.
+    /// The JAX name stack in the location of the op that defines it; empty for an argument.
     #[getter]
     fn name_stack(&self) -> String {
         let location = self.program.text().get(self.program.value_loc(self.value));
@@ -134,7 +134,7 @@ impl PyValue {
             ValueDef::Arg(_) => String::new(),
         }
     }
-    /// A picture of which device holds what of it.
+    /// A picture of the slices of the value on each device.
     fn visualize<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = self.shape(py)?;
         picture(py, self.sharding(), shape)

@@ -1,4 +1,4 @@
-//! What `Result.why` asks: where the axes of a value come from.
+//! The explanations behind `Result.why`: where the axes of a value come from.
 
 use super::arguments::Int;
 use super::axis::PyAxisRef;
@@ -18,7 +18,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A completed program that says where the axes of its values come from; see the stub.
+/// Explains a completed program; see the stub.
 #[pyclass(name = "Explainer", module = "shardcore", frozen)]
 pub struct PyExplainer {
     explained: Mutex<Explained>,
@@ -29,7 +29,7 @@ pub struct PyExplainer {
 }
 
 impl PyExplainer {
-    /// The explainer of `result`, the completed program of `given`.
+    /// The explainer of `result`, the completed program, which was made from `given`.
     pub(super) fn new(explained: Explained, given: Arc<Program>, result: Arc<Program>) -> Self {
         let explained = Mutex::new(explained);
         Self { explained, given, result, names: Names::default(), result_names: Names::default() }
@@ -38,7 +38,8 @@ impl PyExplainer {
 
 #[pymethods]
 impl PyExplainer {
-    /// The value called `name`, `%12` or `@helper %12`: in the program given, or else in the completed one.
+    /// The value called `name`, `%12` or `@helper %12`: in the given program, or else in the
+    /// completed one.
     fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
         let find = |names: &Names, program: &Arc<Program>| match names.split(program, name) {
             Ok((Some(function), path)) => {
@@ -61,7 +62,7 @@ impl PyExplainer {
             _ => Ok(found.map(Id::index)),
         }
     }
-    /// The number of `value`, if it is one of the program given or of the completed one.
+    /// The number of `value`, if it belongs to the given program or the completed one.
     fn number(&self, value: &PyValue) -> Option<usize> {
         let known = value.id_in(&self.given).or_else(|| value.id_in(&self.result));
         known.filter(|&value| self.is_left(value)).map(Id::index)
@@ -85,7 +86,7 @@ impl PyExplainer {
         drop(explained);
         list(py, &axes)
     }
-    /// Why an axis is not on a dim of the value with this number, or of the result with it.
+    /// Why an axis is not on a dim of the value, or result of the entry function, with this number.
     #[pyo3(signature = (number, is_result, dim, axis))]
     fn missing<'py>(
         &self,
@@ -109,8 +110,9 @@ impl PyExplainer {
         drop(explained);
         found.map(|found| missing_dict(py, &found)).transpose()
     }
-    /// The numbers and names of the operands and results of the op with this number in the program that a per-device program
-    /// was made from; whether it returns from the entry function; and the indices of the arguments that reach it.
+    /// The numbers and names of the operands and results of an op in the program that a per-device
+    /// program was made from; whether it returns from the entry function; and the indices of the
+    /// arguments that it depends on.
     #[allow(clippy::type_complexity)] // It is a tuple in Python.
     fn around(
         &self,
@@ -134,8 +136,9 @@ impl PyExplainer {
         let CollectiveContext { operands, results, returns, arguments } = around;
         Ok(Some((named(operands), named(results), returns, arguments)))
     }
-    /// The greedy runs with what each visit changed: user priority, op-priority step, strategy, and for each visit the op,
-    /// its line, and names with the texts of their shardings before and after.
+    /// The greedy runs with the changes of each visit: user priority, op-priority step, strategy,
+    /// and for each visit the op, its line, and names with the texts of their shardings before and
+    /// after.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
         let frames = explained.frames();
@@ -164,7 +167,7 @@ impl PyExplainer {
         }
         Ok(list)
     }
-    /// What is written on the value with this number, if anything is.
+    /// The annotation of the value with this number, if it has one.
     fn annotation<'py>(
         &self,
         py: Python<'py>,
@@ -176,7 +179,8 @@ impl PyExplainer {
         drop(explained);
         found.map(|source| source_dict(py, &source)).transpose()
     }
-    /// The sharding of the value with this number, the number of its dims, and of an argument its path in the user's program.
+    /// The sharding of the value with this number, its rank, and for an argument its path in the
+    /// user's program.
     fn describe(&self, value: Int<usize>) -> Option<Described> {
         let (value, result) = (id(value), &*self.result);
         if !self.is_left(value) {
@@ -191,11 +195,11 @@ impl PyExplainer {
     }
 }
 
-/// The explanation of a value.
+/// The sharding, the rank and the path of a value.
 type Described = (Option<PyTensorSharding>, Option<usize>, Option<String>);
 
 impl PyExplainer {
-    /// Whether `value` is one of the completed program.
+    /// Whether `value` exists in the completed program.
     fn is_left(&self, value: ValueId) -> bool {
         if value.index() >= self.result.num_value_ids() {
             return false;
@@ -207,7 +211,7 @@ impl PyExplainer {
     }
 }
 
-/// The value with this number; `NONE` for a number that no value has.
+/// The value with this number; `NONE` if there is none.
 fn id(Int(number): Int<usize>) -> ValueId {
     u32::try_from(number).map_or(ValueId::NONE, |number| ValueId::from_index(number as usize))
 }

@@ -9,8 +9,8 @@ use crate::pipeline::Pipeline;
 use crate::rules::Registry;
 use pyo3::prelude::*;
 
-/// Runs `pipeline` on `program` with `rules` and without the GIL, within limits, and verifies what each pass leaves
-/// if told so; `progress` is called with `(what, fraction)`.
+/// Runs `pipeline` on `program` with `rules`, without the GIL and within limits, and verifies the
+/// program after each pass if requested; `progress` is called with `(what, fraction)`.
 pub(super) fn run(
     py: Python<'_>,
     pipeline: &Pipeline,
@@ -28,7 +28,7 @@ pub(super) fn run(
     outcome.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
-/// Adds the data-flow edges that users have given to ops to `program`, which `filename` names in errors.
+/// Adds users' data-flow edges to `program`, which is called `filename` in errors.
 pub(super) fn install_edges(
     py: Python<'_>,
     rules: &Registry,
@@ -43,8 +43,8 @@ pub(super) fn install_edges(
     installed.map_err(|error| raise(py, &error, program.text().source(), filename))
 }
 
-/// Runs `work` without the GIL, in a context of `rules`; checks for signals, and calls `progress` with
-/// `(what, fraction)`. Fails with the exception that a signal handler or `progress` raises.
+/// Runs `work` without the GIL, in a context with `rules`; checks for signals, and calls `progress`
+/// with `(what, fraction)`. Fails with the exception that a signal handler or `progress` raises.
 pub(super) fn work<T: Send>(
     py: Python<'_>,
     mut rules: Registry,
@@ -73,7 +73,7 @@ pub(super) fn work<T: Send>(
     }
 }
 
-/// The limits with `max_ops`, where given.
+/// The limits, with `max_ops` if it is given.
 pub(super) fn limits(max_ops: Option<usize>) -> Limits {
     max_ops.map_or_else(Limits::default, |max_ops| Limits { max_ops })
 }

@@ -1,4 +1,4 @@
-//! What ops and kernels that take equally long have in common, as Python has it.
+//! Rows for the kinds of ops and kernels (those of one kind take the same time), as Python tuples.
 
 use crate::cost::kernels::KernelKind;
 use crate::cost::WorkKind;
@@ -7,16 +7,17 @@ use crate::ir::Program;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
 
-/// The sizes of a product: batch, rows, columns, and what is summed over.
+/// The sizes of a matrix product: batch, rows, columns, contracted.
 type Sizes = (u128, u128, u128, u128);
 
-/// Of a kernel: element type, what computes it, the sizes of a product, flops, transcendentals, bytes read, of these those that the
-/// cache has, and bytes written.
+/// A kind of kernel: element type, compute unit, the sizes of a matrix product, FLOPs,
+/// transcendentals, bytes read, the part of these that the cache has, and bytes written.
 pub(super) type KernelKindRow<'a> =
     (Option<&'a str>, &'static str, Option<Sizes>, u128, u128, u128, u128, u128);
 
-/// Of ops: element type, what computes them, the sizes of a product, flops, transcendentals, flops of hosts alone, bytes, whether
-/// they are collectives, the kernels that start with them if those of the compiler are followed, and how often they run.
+/// A kind of op: element type, compute unit, the sizes of a matrix product, FLOPs, transcendentals,
+/// FLOPs on hosts only, bytes, whether they are collectives, the kernels that start with them if
+/// the compiler's kernels are modelled, and the number of runs.
 pub(super) type WorkRow<'a> = (
     Option<&'a str>,
     &'static str,
@@ -30,13 +31,14 @@ pub(super) type WorkRow<'a> = (
     u128,
 );
 
-/// The sizes of a product; `None` for what is none.
+/// The sizes of a matrix product; `None` for other work.
 fn product_sizes(unit: Unit) -> Option<Sizes> {
     let [batch, rows, columns, summed] = unit.product()?.as_array();
     Some((batch, rows, columns, summed))
 }
 
-/// The row of ops of `kind`, which run `count` times; `sets` are [`crate::cost::ProgramCost::kernels`].
+/// The row of ops of `kind`, which run `count` times; `sets` are
+/// [`crate::cost::ProgramCost::kernels`].
 pub(super) fn work_row<'a>(
     program: &'a Program,
     sets: &[Box<[KernelKind]>],
@@ -61,7 +63,7 @@ pub(super) fn work_row<'a>(
     )
 }
 
-/// The row of a kernel.
+/// The row of a kind of kernel.
 pub(super) fn kernel_row<'a>(program: &'a Program, kernel: &KernelKind) -> KernelKindRow<'a> {
     (
         dtype(program, kernel.element),

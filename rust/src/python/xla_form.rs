@@ -11,7 +11,8 @@ use crate::ir::Program;
 use crate::rules::Registry;
 use crate::sharding::TensorSharding;
 
-/// `original` in the form and the order in which XLA propagates, signed by `rules`, and the originals of what is inlined.
+/// `original` in the form and op order in which XLA propagates it, with signatures by `rules`, and
+/// the originals of clones.
 pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Originals) {
     let mut alive = original.clone();
     hlo_dead::run(&mut alive);
@@ -19,7 +20,7 @@ pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Origi
     let loops = Loops::of(&alive);
     let (mut program, mut originals) = Inlined::of(alive).into_parts();
     loops.run(&mut program, &mut originals);
-    // What calls return and nobody reads.
+    // Removes results of calls that nothing reads.
     hlo_dead::run(&mut program);
     hlo_simplified::run(&mut program, &mut originals);
     hlo_form::run(&mut program, &mut originals);
@@ -29,7 +30,8 @@ pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Origi
     (program, originals)
 }
 
-/// Whether the dims of each port are sharded along the same axes; what has no sharding is replicated.
+/// Whether the dims of all ports are sharded along the same axes; a port without sharding counts as
+/// replicated.
 pub(super) fn same_axes(
     ports: &[Option<TensorSharding>],
     other: &[Option<TensorSharding>],
@@ -39,7 +41,8 @@ pub(super) fn same_axes(
     ports.len() == other.len() && ports.iter().zip(other).all(is_same)
 }
 
-/// Whether the dims of a port are sharded along the same axes; what has no sharding is replicated.
+/// Whether the dims of a port are sharded along the same axes; a port without sharding counts as
+/// replicated.
 pub(super) fn has_same_axes(port: Option<&TensorSharding>, other: Option<&TensorSharding>) -> bool {
     fn axes(port: Option<&TensorSharding>) -> Option<impl Iterator<Item = &[AxisRef]>> {
         let sharding = port.filter(|sharding| !sharding.has_no_axes())?;

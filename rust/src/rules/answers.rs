@@ -1,11 +1,11 @@
-//! A cache of the rules that users' functions have returned ("answers").
+//! A cache of the rules ("answers") that users' functions have returned.
 //!
-//! Calling a function is slow, so its answers are cached for the whole process, up to [`MAX_ENTRIES`] and
-//! [`MAX_BYTES`]; the oldest are evicted first. A run that may be repeated also records its answers, so that
-//! repeating it calls no function: see [`Record`].
+//! Calling a function is slow, so its answers are cached for the whole process, up to
+//! [`MAX_ENTRIES`] and [`MAX_BYTES`]; the oldest are evicted first. A run that may be repeated also
+//! records its answers, so that repeating it calls no function: see [`Record`].
 //!
-//! Waiting for the lock has a time limit: if a thread held it when the process was forked, it is never released
-//! in the child, which then calls functions as if the cache were empty.
+//! Waiting for the lock has a time limit: if another thread held it when the process was forked, it
+//! is never released in the child, which then calls functions as if the cache were empty.
 
 use crate::op_sharding_rule::OpShardingRule;
 use rustc_hash::FxHashMap;
@@ -21,7 +21,8 @@ pub const MAX_BYTES: usize = 32 << 20;
 /// The result of a user's function: a rule, or `None` for no rule.
 pub type Answer = Option<Arc<OpShardingRule>>;
 
-/// A cache key: the number of the function, and its arguments as bytes that do not depend on the program.
+/// A cache key: the number of the function, and its arguments as bytes that are independent of the
+/// program.
 pub type Question = (u64, Arc<[u8]>);
 
 /// The cache of the process.
@@ -35,8 +36,8 @@ struct Answers {
 
 static ANSWERS: Mutex<Option<Answers>> = Mutex::new(None);
 
-/// Locks the cache of the process; `None` if another thread does not release it in time. No Python code runs
-/// under the lock.
+/// Locks the cache of the process; `None` if it is not released in time. No Python code runs under
+/// the lock.
 fn lock_answers() -> Option<MutexGuard<'static, Option<Answers>>> {
     const TRIES: usize = 1000;
     for _ in 0..TRIES {
@@ -87,7 +88,7 @@ impl Answers {
     fn get(&self, question: &Question) -> Option<Answer> {
         self.by_question.get(question).cloned()
     }
-    /// Adds an answer, and evicts the oldest ones over the limits.
+    /// Adds an answer, and evicts the oldest ones beyond the limits.
     fn keep(&mut self, question: Question, answer: Answer) {
         let bytes = bytes_of(&question, &answer);
         if bytes > MAX_BYTES / 4 || self.by_question.contains_key(&question) {
@@ -113,7 +114,7 @@ impl Record {
     fn answers(&self) -> MutexGuard<'_, FxHashMap<Question, Answer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// The answer to `question` that the run has received.
+    /// The recorded answer to `question`.
     pub fn get(&self, question: &Question) -> Option<Answer> {
         self.answers().get(question).cloned()
     }

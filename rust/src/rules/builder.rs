@@ -1,13 +1,13 @@
 //! Builds an op sharding rule factor by factor.
 //!
-//! A factor that does not fit the shapes (a dim that a tensor does not have) makes the rule invalid:
-//! [`RuleBuilder::build`] then returns `None`, so that malformed ops have no rule.
+//! A factor that does not fit the shapes (such as a dim that a tensor does not have) makes the rule
+//! invalid: [`RuleBuilder::build`] then returns `None`, so that malformed ops have no rule.
 
 use super::view::SignatureView;
 use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
-/// The kind of a factor: what is needed to compute the op on shards of it.
+/// The kind of a factor: what is needed to compute the op on shards along it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FactorKind {
     /// Each device computes its shard; no communication is needed.
@@ -25,7 +25,7 @@ pub enum FactorKind {
 pub struct RuleBuilder {
     rule: OpShardingRule,
     is_invalid: bool,
-    /// How many scalars come after the operands that factors are added to.
+    /// The number of scalar operands after those that factors are added to.
     num_scalars: usize,
 }
 
@@ -38,8 +38,8 @@ impl RuleBuilder {
         Self::with_mappings(operands, results)
     }
 
-    /// Starts a rule without factors for an op whose operands from the `num_operands`-th on are scalars, such as
-    /// start indices, of which there are as many as dims.
+    /// Starts a rule without factors for an op whose operands from the `num_operands`-th on are
+    /// scalars, such as the start indices of a dynamic slice, whose number is the rank.
     pub fn with_scalars_after(num_operands: usize, view: &SignatureView<'_>) -> Self {
         let mut builder = Self::new(view);
         let operands = &mut builder.rule.operands;
@@ -60,7 +60,7 @@ impl RuleBuilder {
         self.rule.results.iter().any(|result| result.contains(factor))
     }
 
-    /// Adds a factor that no dim has yet.
+    /// Adds a factor that is not in any dim yet.
     pub fn reserve(&mut self, size: i64, kind: FactorKind) -> FactorId {
         let factor = FactorId::from_index(self.rule.factor_sizes.len());
         self.rule.factor_sizes.push(size);
@@ -73,9 +73,10 @@ impl RuleBuilder {
         factor
     }
 
-    /// Adds a factor of these operand and result dims, one entry a tensor, `None` where a tensor does
-    /// not have it. A factor of size 1 is left out of a dim that has another factor already. An op may
-    /// have fewer tensors than entries, such as a custom call with an optional result.
+    /// Adds a factor of these operand and result dims: one entry for each tensor, `None` if the
+    /// tensor does not have it. A factor of size 1 is left out of a dim that has another factor
+    /// already. An op may have fewer tensors than entries, such as a custom call with an optional
+    /// result.
     pub fn factor(
         &mut self,
         operand_dims: &[Option<usize>],
@@ -130,8 +131,8 @@ impl RuleBuilder {
         self
     }
 
-    /// Adds a factor of all tensors for each dim of `shape`: pass-through where `other_shape` has the same
-    /// size, else of this kind, and blocked if `is_blocked`.
+    /// Adds a factor of all tensors for each dim of `shape`: pass-through if `other_shape` has the
+    /// same size there, else of this kind, and blocked if `is_blocked`.
     pub fn pointwise_or(
         &mut self,
         shape: &[i64],
@@ -150,7 +151,7 @@ impl RuleBuilder {
         self
     }
 
-    /// Blocks the last factor: nothing propagates along it.
+    /// Blocks the last factor if `is_blocked`: nothing propagates along it.
     pub fn blocked_if(&mut self, is_blocked: bool) -> &mut Self {
         if is_blocked {
             let last = self.rule.factor_sizes.len() - 1;
@@ -159,8 +160,8 @@ impl RuleBuilder {
         self
     }
 
-    /// Builds the rule: dims that have no factor get one of size 1 each, at the end. `None` if a factor did
-    /// not fit the shapes.
+    /// Builds the rule: each dim without a factor gets one of size 1, after all others. `None` if a
+    /// factor did not fit the shapes.
     pub fn build(&mut self) -> Option<OpShardingRule> {
         let mut rule = std::mem::take(&mut self.rule);
         let sizes = &mut rule.factor_sizes;

@@ -1,7 +1,7 @@
 //! A cache of rules across programs.
 //!
-//! A look-up takes a fraction of the time of making the rule, which matters for programs that are propagated
-//! repeatedly.
+//! A look-up takes a fraction of the time to compute a rule, which matters for programs that are
+//! propagated repeatedly.
 //!
 //! See [`crate::cache_slot`] for how runs share the cache, also across threads and forks.
 
@@ -10,11 +10,11 @@ use crate::ir::SignatureCache;
 use crate::op_sharding_rule::SharedRule;
 use crate::shardy::Version;
 
-/// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and if it
-/// does.
+/// The two rules of a signature: the first if the op does not meet its family's condition on
+/// surrounding ops, the second if it does.
 pub type RulePair = [Option<SharedRule>; 2];
 
-/// The options that rules depend on; each combination has a cache of its own.
+/// The options that rules depend on; each combination has its own cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Table {
     /// Whether propagation is conservative.
@@ -42,7 +42,7 @@ pub fn take(table: Table) -> Taken<RuleCache> {
     KEPT[table.index()].take(RuleCache::default)
 }
 
-/// Returns the cache, which [`take`] took for `table`, for the next run.
+/// Puts back the cache, which [`take`] took for `table`.
 pub fn leave(table: Table, mut cache: Taken<RuleCache>) {
     cache.rewind();
     KEPT[table.index()].leave(cache, SignatureCache::len);
@@ -53,7 +53,7 @@ pub fn clear() {
     KEPT.iter().for_each(CacheSlot::clear);
 }
 
-/// Number of signatures in the caches, but for those that a run has taken.
+/// Number of signatures in the caches, except those that runs have taken.
 pub fn len() -> usize {
     KEPT.iter().map(|kept| kept.size(SignatureCache::len)).sum()
 }

@@ -1,15 +1,15 @@
 //! The rule families of CHLO and MHLO ops: those of the ops that XLA legalizes them to.
 //!
-//! JAX lowers some functions to single CHLO ops. XLA legalizes these before it runs Shardy; Shardy by itself,
-//! on the text that JAX prints, has no rules for them. These families give the results of XLA.
+//! JAX lowers some functions to single CHLO ops. XLA legalizes these before it runs Shardy; Shardy
+//! itself, on the text that JAX prints, has no rules for them. These families give XLA's results.
 
 use super::custom_call::top_k;
 use super::pointwise::pointwise;
 use super::ragged_dot::ragged_dot;
 use super::table::{family, Family};
 
-/// Families of CHLO ops. Ops that are not listed are legalized to ops without rules, or to ops of several
-/// families.
+/// Families of CHLO ops. Ops that are not listed are legalized to ops without rules, or to ops of
+/// several families.
 pub(super) static FAMILIES: &[Family] = &[
     family(
         "chlo_pointwise",

@@ -41,10 +41,11 @@ pub fn convolution(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Adds the factors of a spatial dim of the input: one for the windows, which is the output's dim, and one for
-/// the elements of a window, which is the kernel's dim. The larger of the two is the major factor. The dim of the input
-/// has no room for a factor when the other one has all of its size; since [`Change::WindowsApart`] the dim of the output
-/// or of the kernel has the factor alone.
+/// Adds the factors of a spatial dim of the input: one for the windows, which is also the output's
+/// dim, and one for the elements of a window, which is also the kernel's dim. The larger of the two
+/// is the major factor. If one factor has the whole size of the input dim, the other does not fit
+/// into it; since [`Change::WindowsApart`], the dim of the output or of the kernel then has that
+/// factor alone.
 fn spatial_factors(
     view: &SignatureView<'_>,
     dims: &ConvDims,

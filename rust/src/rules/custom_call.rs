@@ -45,8 +45,8 @@ pub(super) fn top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// Approximate top-k of values, their indices and two scalars: the reduced dim stays sharded on the
-/// operands.
+/// Approximate top-k of values, their indices and two scalars: operands may stay sharded along the
+/// reduced dim.
 fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     if shape.len() != result_shape.len() {
@@ -67,8 +67,8 @@ fn approx_top_k(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `X64Combine` and the like, which split or join the halves of 64-bit values: pointwise, but blocked if the
-/// result is the state of a random bit generator, which needs replication.
+/// `X64Combine` and similar calls, which split or join the halves of 64-bit values: pointwise, but
+/// blocked if the result is the state of a random bit generator, which needs replication.
 fn x64_combine(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let feeds_random_bits = view.surroundings;
     if !feeds_random_bits {

@@ -1,15 +1,15 @@
-//! Rules of gather and scatter, made in one walk over the dims of the slices.
+//! Rules of gather and scatter, computed in one walk over the dims of the slices.
 //!
-//! The slices are the result of a gather and the updates of a scatter. Each of their dims is either an
-//! offset dim, which corresponds to a dim of the input, or a batch dim, which corresponds to a dim of the
-//! indices and, if it is an explicit batch dim, to one of the input too.
+//! The slices are the result of a gather and the updates of a scatter. Each of their dims is either
+//! an offset dim, which corresponds to a dim of the input, or a batch dim, which corresponds to a
+//! dim of the indices and, if it is an explicit batch dim, also to one of the input.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
 use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::dims::{IndexingDims, GATHER, SCATTER};
 
-/// The dims of input, indices and slices that a factor is in.
+/// The dims of input, indices and slices that have a factor.
 #[derive(Clone, Copy, Default)]
 struct Place {
     input: Option<usize>,
@@ -17,13 +17,13 @@ struct Place {
     slices: Option<usize>,
 }
 
-/// A factor of the rule: its dims, size and kind, and whether it is blocked.
+/// Adds a factor to the rule: its dims, its size, its kind, and whether it is blocked.
 type Add<'f> = &'f mut dyn FnMut(Place, i64, FactorKind, bool);
 
 /// Whether the op is a gather or a scatter.
 enum Flavor {
     Gather,
-    /// Whether the update computation is a sum or the like.
+    /// Whether the update computation is a reduction, such as a sum.
     Scatter {
         reduces: bool,
     },
@@ -71,8 +71,8 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Adds the factors of an offset dim: pass-through if slices have the full size of the input's dim, else
-    /// depending on their size.
+    /// Adds the factors of an offset dim: one pass-through factor if slices have the full size of
+    /// the input's dim, else factors of other kinds.
     fn offset_factors(&self, input_dim: usize, dim: usize, size: i64, add: Add<'_>) -> Option<()> {
         let input_size = *self.input.get(input_dim)?;
         let input = Place { input: Some(input_dim), ..Place::default() };

@@ -1,4 +1,4 @@
-//! Makes the rule of an op from a rule in short notation and the shapes of the op.
+//! Instantiates a rule in short notation for the shapes of an op.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::notation::{error, Dim, Notation, Parsed, FORMS};
@@ -8,7 +8,7 @@ use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
 impl Notation {
-    /// Makes the rule for an op of these shapes.
+    /// The rule for an op with these shapes.
     pub fn instantiate(&self, view: &SignatureView<'_>) -> Result<OpShardingRule> {
         self.try_instantiate(view)
             .map_err(|message| error(&self.text, message).with_hint(FORMS).into())
@@ -49,7 +49,7 @@ impl Notation {
             .map(|name| self.sizes.iter().find(|(other, _)| other == name).map(|(_, size)| *size))
             .collect();
         let place = |name: &String| order.iter().position(|other| other == name).unwrap_or(0);
-        // Each iteration determines the size of at least one more factor, or is the last.
+        // Each iteration determines the size of another factor, or is the last.
         let mut has_learned = true;
         while std::mem::take(&mut has_learned) {
             for tensor in tensors {
@@ -123,7 +123,7 @@ fn drop_hidden(factors: &mut Vec<(String, i64)>, tensors: &[Tensor<'_>]) {
     factors.retain(|(name, size)| *size != 1 || has_dim(name));
 }
 
-/// A tensor whose dims are spelled out.
+/// A tensor with `...` expanded.
 struct Tensor<'a> {
     name: String,
     dims: Vec<Vec<String>>,
@@ -131,8 +131,8 @@ struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    /// For each dim the indices of its factors in `factors`; in a dim of several factors those of
-    /// size 1 are left out.
+    /// For each dim the indices of its factors in `factors`; in a dim with several factors, those
+    /// of size 1 are left out.
     fn mapping(&self, factors: &[(String, i64)]) -> TensorMapping {
         let place = |name: &String| factors.iter().position(|(other, _)| other == name);
         let dim = |names: &Vec<String>| {
@@ -149,7 +149,7 @@ impl Tensor<'_> {
     }
 }
 
-/// Gives each dim under `...` a factor of its own, counted from the minor end.
+/// Gives each dim that `...` stands for its own factor, counted from the minor end.
 fn expand<'a>(name: &str, dims: &[Dim], shape: &'a [i64]) -> Parsed<Tensor<'a>> {
     let num_named = dims.iter().filter(|dim| **dim != Dim::Rest).count();
     let has_rest = num_named < dims.len();
@@ -175,7 +175,7 @@ fn expand<'a>(name: &str, dims: &[Dim], shape: &'a [i64]) -> Parsed<Tensor<'a>> 
     Ok(Tensor { name: name.to_owned(), dims: expanded, shape })
 }
 
-/// Whether the dims that `factor` is in have the product of their factors' sizes.
+/// Checks that the sizes of the dims with `factor` are the products of their factors' sizes.
 fn check_sizes(factor: &String, tensors: &[Tensor<'_>], factors: &[(String, i64)]) -> Parsed<()> {
     let size_of = |name: &String| {
         factors.iter().find(|(other, _)| other == name).map_or(1, |(_, size)| *size)

@@ -1,5 +1,5 @@
-//! Linear algebra, Fourier transforms and random bits: batch dims pass through, the others mostly
-//! need replication.
+//! Rules of linear algebra, Fourier transforms and random bits: batch dims pass through, other dims
+//! mostly need replication.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
@@ -68,7 +68,8 @@ pub fn fft(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `rng_bit_generator`: both states are replicated, by factors of their own; the output is free.
+/// `rng_bit_generator`: both states have their own factors, which need replication; the output has
+/// pass-through factors.
 pub fn rng_bit_generator(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let mut builder = RuleBuilder::new(view);
     for (dim, &size) in view.operand(0)?.iter().enumerate() {
@@ -80,7 +81,7 @@ pub fn rng_bit_generator(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Eigenvectors and eigenvalues, whose dim is the last one of the vectors.
+/// Eigenvectors and eigenvalues; the dim of the eigenvalues is the last dim of the eigenvectors.
 pub fn eigh(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.operand(0)?;
     let (batch, rows, columns) = matrix_dims(shape)?;
@@ -91,7 +92,7 @@ pub fn eigh(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// QR decomposition: packed, with the scales of its reflectors.
+/// QR decomposition in packed form, with the scales of its Householder reflectors.
 pub fn qr(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, taus) = (view.operand(0)?, view.result(1)?);
     let (batch, rows, columns) = matrix_dims(shape)?;

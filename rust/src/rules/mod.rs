@@ -1,8 +1,8 @@
-//! Makes the sharding rules of ops.
+//! Computes the sharding rules of ops.
 //!
-//! [`table`] maps ops to *families*; a family is a function from a [`SignatureView`] (name,
-//! shapes, attributes) to an [`OpShardingRule`], written with a [`RuleBuilder`]. A [`Registry`] calls
-//! the family once for each signature of a program, unless users have registered a rule of their own for the
+//! [`table`] maps ops to *families*; a family is a function from a [`SignatureView`] (name, shapes,
+//! attributes) to an [`OpShardingRule`], written with a [`RuleBuilder`]. A [`Registry`] calls the
+//! family once for each signature of a program, unless users have registered their own rule for the
 //! op: a function, or a string in the [`notation`] `"i k, k j -> i j"`.
 //!
 //! Source: Shardy's op sharding rule registry.
@@ -43,7 +43,8 @@ pub mod user_edges;
 pub mod user_rule;
 pub mod view;
 
-/// The families of ops that have rules only where CHLO is legalized, see [`Registry::legalizing_chlo`].
+/// The families of ops that have rules only if CHLO is legalized, see
+/// [`Registry::legalizing_chlo`].
 pub fn legalized_families() -> &'static [table::Family] {
     chlo::FAMILIES
 }

@@ -1,23 +1,24 @@
 //! Rules as short strings: `"i k, k j -> i j"`.
 //!
-//! Operands before the arrow, results after it, separated by commas; dims separated by spaces. Sizes
-//! come from the shapes of the op that the rule is used for.
+//! Operands are before the arrow, results after it, separated by commas; dims are separated by
+//! spaces. Sizes come from the shapes of the op that the rule is used for.
 //!
 //! | text | meaning |
 //! | --- | --- |
-//! | `i`, `batch` | a dim that is this factor |
-//! | `(i j)` | a dim of several factors, major to minor: `(i j) -> i j` splits it |
-//! | `_` | a dim that corresponds to no other |
-//! | `...` | any number of dims, one factor each, aligned at their minor end |
+//! | `i`, `batch` | a dim with this factor |
+//! | `(i j)` | a dim with several factors, major to minor: `(i j) -> i j` splits it |
+//! | `_` | a dim that corresponds to no other dim |
+//! | `...` | any number of dims with one factor each, aligned at their minor end |
 //! | `reduction={k}` | after the tensors: the kind of factors; also `pass_through`, `need_replication`, `permutation`, `blocked_propagation` (or `blocked`) |
 //! | `{i=8}` | the size of a factor that does not follow from the shapes |
 //!
-//! Tensors may also stand in parentheses, with their dims separated by commas: `"(i, k), (k, j) -> (i, j)"`; see
-//! [`super::notation_tuples`].
+//! Tensors may also be written in parentheses, with their dims separated by commas:
+//! `"(i, k), (k, j) -> (i, j)"`; see [`super::notation_tuples`].
 //!
-//! A factor that is in no result is a reduction unless it is listed as another kind. A scalar is an empty
-//! string: in `"i, -> i"` the second operand is a scalar. Dims of a factor that needs replication or a
-//! permutation, or is blocked, may differ in size; the factor's size is that of the first.
+//! A factor that is in no result is a reduction unless it is listed as another kind. A scalar is an
+//! empty string: in `"i, -> i"` the second operand is a scalar. If a factor needs replication or a
+//! permutation, or is blocked, its dims may differ in size; then the factor has the size of the
+//! first dim.
 
 use super::builder::FactorKind;
 use crate::error::{Code, Diagnostic, Result};
@@ -26,7 +27,7 @@ use std::str::FromStr;
 /// One entry of a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Dim {
-    /// Factors, major to minor; none for `_`.
+    /// Factors, major to minor; empty for `_`.
     Factors(Vec<String>),
     /// `...`
     Rest,
@@ -168,8 +169,8 @@ impl Notation {
         }
     }
 
-    /// The shapes of operands and results if the sizes written in the rule determine them: every factor has a
-    /// size, and there is no `...`.
+    /// The shapes of operands and results if the sizes in the rule determine them: every factor has
+    /// a size, and there is no `...`.
     pub fn given_shapes(&self) -> Option<[Vec<Vec<i64>>; 2]> {
         let size = |name: &String| {
             let given = self.sizes.iter().find(|(other, _)| other == name);

@@ -5,7 +5,8 @@ use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use std::fmt::Write as _;
 
-/// `rule` in short notation, `"i k, k j -> i j"`: without sizes, which the shapes of an op give.
+/// `rule` in short notation, `"i k, k j -> i j"`, without sizes, which follow from the shapes of an
+/// op.
 pub fn notation(rule: &OpShardingRule) -> String {
     let mut out = format!("{} -> {}", tensors(&rule.operands).trim_end(), tensors(&rule.results));
     out.truncate(out.trim_end().len());
@@ -14,7 +15,7 @@ pub fn notation(rule: &OpShardingRule) -> String {
         .map(FactorId::from_index)
         .filter(|&factor| rule.is_pass_through(factor) && !is_in_result(factor))
         .collect();
-    // A factor in no result is a reduction anyway.
+    // A factor that is in no result is a reduction by default.
     let lists = [
         ("pass_through", &hidden),
         ("need_replication", &rule.need_replication),

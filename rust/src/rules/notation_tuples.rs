@@ -1,10 +1,13 @@
-//! Rules whose tensors stand in parentheses, as einsums are written in text: `"(i, k), (k, j) -> (i, j)"`.
+//! Rules whose tensors are in parentheses, as einsums are often written:
+//! `"(i, k), (k, j) -> (i, j)"`.
 //!
-//! Dims are separated by commas. A dim of several factors has parentheses of its own, `((i j), k)`; there letters need
-//! no spaces, `((ij), k)`, as in the rules that `sdy` prints. Sizes may follow a colon: `: i=2, j=4, k=32`.
+//! Dims are separated by commas. A dim with several factors has its own parentheses, `((i j), k)`,
+//! where letters need no spaces, `((ij), k)`, as in the rules that `sdy` prints. Sizes may follow a
+//! colon: `: i=2, j=4, k=32`.
 
-/// `text` in short notation, `"i k, k j -> i j"`, if its tensors are in parentheses and at least one has a comma or
-/// parentheses inside; otherwise `"(i j) -> i j"` is short notation already.
+/// `text` converted to short notation, `"i k, k j -> i j"`, if its tensors are in parentheses and
+/// at least one has a comma or parentheses inside; otherwise `None`, since a text like
+/// `"(i j) -> i j"` is in short notation already.
 pub(super) fn short(text: &str) -> Option<String> {
     let (operands, rest) = text.split_once("->")?;
     let end = rest.rfind(')')? + 1;
@@ -21,12 +24,12 @@ pub(super) fn short(text: &str) -> Option<String> {
         Some(sizes) => format!("{{{}}}", sizes.trim()),
         None => options.trim_start().to_owned(),
     };
-    // The comma tells a scalar at the end from the options.
+    // The comma distinguishes the options from a scalar at the end.
     let options = if options.is_empty() { options } else { format!(", {options}") };
     Some(format!("{} -> {}{options}", operands?, results?))
 }
 
-/// The insides of the parentheses of one side, or `None` if something else is outside of them than commas.
+/// The contents of the parentheses of one side; `None` if anything but commas is outside of them.
 fn tensors(side: &str) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);

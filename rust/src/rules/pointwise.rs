@@ -1,12 +1,12 @@
-//! Rules of ops whose dims pass through, maybe in another order.
+//! Rules of ops whose dims pass through, possibly in another order.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
 use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 
-/// Elementwise ops: one factor for each dim of the first result. A tensor of lower rank has the leading
-/// ones.
+/// Elementwise ops: one factor for each dim of the first result. A tensor of lower rank has the
+/// leading factors.
 pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let shape = view.result(0)?;
     if view.ranks().any(|rank| rank > shape.len()) {
@@ -21,12 +21,12 @@ pub fn pointwise(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     Some(OpShardingRule { factor_sizes, operands, results, ..OpShardingRule::default() })
 }
 
-/// A transfer of a tensor from one mesh to another: an elementwise op if these have the same axes.
+/// A transfer of a tensor from one mesh to another: elementwise if the meshes have the same axes.
 pub fn transfer(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     view.surroundings.then(|| pointwise(view))?
 }
 
-/// Elementwise ops whose operands may be scalars, which have no factor.
+/// Elementwise ops some of whose operands may be scalars, which have no factors.
 pub fn pointwise_with_scalars(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     RuleBuilder::new(view).pointwise(view.result(0)?).build()
 }
@@ -42,7 +42,8 @@ pub fn transpose(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `broadcast_in_dim`: a dim of size 1 that is expanded has a factor of its own on either side.
+/// `broadcast_in_dim`: a dim of size 1 that is expanded has different factors in operand and
+/// result.
 pub fn broadcast_in_dim(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     // For each dim of the result, the last dim of the operand that is mapped to it.
@@ -78,7 +79,8 @@ pub fn reverse(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `bitcast_convert`: where element widths differ, the side with the narrower elements has one more dim.
+/// `bitcast_convert`: if element widths differ, the side with the narrower elements has an
+/// additional dim.
 pub fn bitcast_convert(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     let (rank, result_rank) = (shape.len(), result_shape.len());
@@ -93,7 +95,7 @@ pub fn bitcast_convert(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// Batch normalisation: scale, offset, mean and variance have the feature dim alone.
+/// Batch normalization: scale, offset, mean and variance have only the feature dim.
 pub fn batch_norm_inference(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let feature = view.dim("feature_index")?;
     let mut builder = RuleBuilder::new(view);

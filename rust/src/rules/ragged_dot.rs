@@ -1,4 +1,5 @@
-//! The rule of `chlo.ragged_dot`, products of groups of different sizes, used in mixture-of-experts layers.
+//! The rule of `chlo.ragged_dot`: matrix products of groups of different sizes, as in
+//! mixture-of-experts layers.
 //!
 //! | ragged dim of the left operand | operands and group sizes | result |
 //! | --- | --- | --- |
@@ -7,17 +8,18 @@
 //! | batching, `b` | `[b, m, k]`, `[b, k, n]`, `[g]` | `[b, m, n]` |
 //!
 //! Groups need not end at shard boundaries, so the ragged dim and the groups need replication. In
-//! the first two cases the group sizes have the dims of the left operand that come before the ragged one, or
-//! only the dim of the groups if the sizes are the same for all indices of those dims.
+//! the first two cases the group sizes have the dims of the left operand that come before the
+//! ragged one, or only the dim of the groups if the sizes are the same for all indices of those
+//! dims.
 //!
-//! Source: XLA's rule of `mhlo.ragged_dot`; Shardy by itself has none.
+//! Source: XLA's rule of `mhlo.ragged_dot`; Shardy itself has none.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
 use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::dims::{DotDims, RaggedDotDims};
 
-/// The kind of the ragged dim in the product.
+/// The role of the ragged dim in the product.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ragged {
     Free,
@@ -25,7 +27,8 @@ enum Ragged {
     Batching,
 }
 
-/// Batching dims, free dims of the left and of the right operand, contracting dims, groups.
+/// Factors of batching dims, free dims of the left and of the right operand, contracting dims,
+/// groups.
 pub fn ragged_dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let dims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
     let DotDims { lhs_batching, rhs_batching, lhs_contracting, rhs_contracting } = dims.dot;
@@ -83,23 +86,23 @@ pub fn ragged_dot(view: &SignatureView<'_>) -> Option<OpShardingRule> {
 const PASS: FactorKind = FactorKind::PassThrough;
 const WHOLE: FactorKind = FactorKind::NeedReplication;
 
-/// Factors in the order in which the result, and the group sizes, have them.
+/// Adds factors in the order of the dims of the result and the group sizes.
 struct Factors {
     builder: RuleBuilder,
     next_result: usize,
-    /// Whether the group sizes have dims besides that of the groups.
+    /// Whether the group sizes have dims besides the dim of the groups.
     has_sizes_of_dims: bool,
     next_size: usize,
 }
 
 impl Factors {
-    /// A factor of these dims of the operands, and of the next dim of the result.
+    /// Adds a factor of these dims of the operands, and of the next dim of the result.
     fn in_result(&mut self, dims: [Option<usize>; 2], in_sizes: bool, size: i64, kind: FactorKind) {
         let result = self.next_result;
         self.next_result += 1;
         self.add(dims, in_sizes, Some(result), size, kind);
     }
-    /// A factor of these dims of the operands, which the result does not have.
+    /// Adds a factor of these dims of the operands, which is in no result.
     fn summed(&mut self, dims: [Option<usize>; 2], in_sizes: bool, size: i64, kind: FactorKind) {
         self.add(dims, in_sizes, None, size, kind);
     }

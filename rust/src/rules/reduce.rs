@@ -34,8 +34,8 @@ fn passes_through(windows: &WindowLists, dim: usize) -> Option<bool> {
     Some(size == Some(1) && stride == 1 && padding == [0, 0])
 }
 
-/// `reduce_window`: each dim has a factor of the number of windows, the size of the result's dim; it is a
-/// permutation factor unless windows have one element.
+/// `reduce_window`: the factor of each dim has the number of windows as its size, which is the size
+/// of the result's dim; it is a permutation factor unless windows have one element.
 pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = WindowLists::read(|name| view.attribute(name), REDUCTION)?;
     let mut builder = RuleBuilder::new(view);
@@ -49,8 +49,8 @@ pub fn reduce_window(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `select_and_scatter`: a dim with windows of one element passes through; any other has a permutation factor of
-/// operand and result, and one of the source that needs replication.
+/// `select_and_scatter`: a dim with windows of one element passes through; any other dim has a
+/// permutation factor of operand and result, and a factor of the source that needs replication.
 pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let windows = WindowLists::read(|name| view.attribute(name), SELECTION)?;
     let source = view.operand(1)?;
@@ -71,9 +71,9 @@ pub fn select_and_scatter(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `sort`: the sorted dim needs replication, and is blocked if there is nothing else to shard.
+/// `sort`: the sorted dim needs replication, and is blocked if there is no other dim to shard.
 pub fn sort(view: &SignatureView<'_>) -> Option<OpShardingRule> {
-    // The reference's rule matches no dim for the default, -1.
+    // The reference's rule does not handle the default dimension, -1.
     let sort_dim = view.dim("dimension");
     let shape = view.operand(0)?;
     let is_alone = shape.iter().enumerate().all(|(dim, &size)| Some(dim) == sort_dim || size == 1);

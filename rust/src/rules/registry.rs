@@ -1,8 +1,8 @@
-//! The registry: the rule of every op of a program.
+//! The registry: computes the rule of every op of a program.
 //!
-//! Rules are made once for each signature and stored in the program, so that successive passes and clones of
-//! the program share them. Across programs, rules of families are cached in a [`RuleCache`], and the results of
-//! users' functions in [`super::answers`].
+//! Rules are computed once for each signature and stored in the program, so that successive passes
+//! and clones of the program share them. Across programs, rules of families are cached in a
+//! [`RuleCache`], and the results of users' functions in [`super::answers`].
 
 use super::answers::Record;
 use super::cache::{self, RuleCache, RulePair};
@@ -29,15 +29,15 @@ fn intern(rules: &mut RuleTable, pair: &RulePair) -> [RuleId; 2] {
     [id(&pair[0]), id(&pair[1])]
 }
 
-/// The built-in rule families and the rules and data-flow edges that users have registered. A clone can be
-/// changed without effect on the original.
+/// The built-in rule families, and the rules and data-flow edges that users have registered. A
+/// clone can be changed without affecting the original.
 #[derive(Clone, Debug)]
 pub struct Registry {
     rules: Arc<FxHashMap<String, UserRule>>,
     edges: Arc<FxHashMap<String, UserEdges>>,
     recording: Recording,
     edge_record: EdgeRecord,
-    /// A number that differs for registries that may have different rules.
+    /// Registries that may have different rules have different generations.
     generation: u64,
     is_conservative: bool,
     legalizes_chlo: bool,
@@ -45,7 +45,7 @@ pub struct Registry {
 
 /// The generation of registries without users' rules.
 const BUILTIN: u64 = 1;
-/// The generation of those with rules for CHLO, without users' rules.
+/// The generation of registries with rules for CHLO, without users' rules.
 const LEGALIZING_CHLO: u64 = 2;
 
 impl Default for Registry {
@@ -55,7 +55,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The rules of [`super::table`] alone.
+    /// A registry with the rules of [`super::table`] only.
     pub fn builtin() -> Self {
         Self {
             rules: Arc::default(),
@@ -68,8 +68,8 @@ impl Registry {
         }
     }
 
-    /// The rules of [`super::table`], and rules for CHLO ops as in XLA, which legalizes CHLO to ops that
-    /// have rules before it propagates; Shardy by itself has none.
+    /// The registry with rules for CHLO ops as in XLA, which legalizes CHLO to ops with rules
+    /// before propagation; Shardy itself has none.
     #[must_use]
     pub fn legalizing_chlo(mut self) -> Self {
         self.legalizes_chlo = true;
@@ -77,7 +77,7 @@ impl Registry {
         self
     }
 
-    /// The registry for a run that may be repeated: records the results of users' functions.
+    /// The registry for a run that may be repeated: it records the results of users' functions.
     #[must_use]
     pub fn recording(mut self) -> Self {
         self.recording = Recording::On(Record::default());
@@ -85,7 +85,7 @@ impl Registry {
         self
     }
 
-    /// The registry for repeating the recorded run: calls no user's function.
+    /// The registry for repeating the recorded run: it calls no user's function.
     #[must_use]
     pub fn replaying(&self) -> Self {
         let (recording, edge_record) = (self.recording.replayed(), self.edge_record.replayed());
@@ -122,8 +122,9 @@ impl Registry {
         !self.edges.is_empty()
     }
 
-    /// Adds to `program` the data-flow edges that users have given to ops, which may call their functions, and reads the
-    /// shardings that ops store for them; must be called before any pass runs.
+    /// Adds the data-flow edges that users have given to ops to `program`, which may call their
+    /// functions, and reads the shardings that ops store for them; must be called before any pass
+    /// runs.
     pub fn install_edges(&self, program: &mut Program) -> Result<()> {
         let mut edges: Vec<(&String, &UserEdges)> = self.edges.iter().collect();
         edges.sort_unstable_by_key(|(name, _)| *name);
@@ -145,7 +146,7 @@ impl Registry {
         self.rules.get(name)
     }
 
-    /// The names of all ops that users have given rules, sorted.
+    /// The names of all ops with users' rules, sorted.
     pub fn user_rules(&self) -> Vec<&str> {
         let mut names: Vec<&str> = self.rules.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -161,7 +162,7 @@ impl Registry {
         };
     }
 
-    /// Gives signatures to ops that passes have made and that could have a rule.
+    /// Computes signatures of ops that passes have made and that may have a rule.
     fn sign_new_ops(&self, program: &mut Program) {
         for op in program.take_new_ops() {
             if !program.is_erased(op) {
@@ -179,8 +180,8 @@ impl Registry {
         }
     }
 
-    /// The rules of a signature: if the op does not meet the condition of its family on the ops around it, and
-    /// if it does.
+    /// The two rules of a signature: the first if the op does not meet its family's condition on
+    /// surrounding ops, the second if it does.
     fn rules_of(
         &self,
         program: &mut Program,
@@ -200,7 +201,7 @@ impl Registry {
             let rule = rule.map_or(RuleId::NONE, |rule| program.intern_rule(rule));
             return Ok([rule; 2]);
         }
-        // A program with more signatures than fit into the cache is not cached.
+        // If a program has more signatures than fit into the cache, it is not cached.
         let key = program.signatures().key(id);
         let is_kept = program.signatures().len() <= MAX_ENTRIES && is_portable(key);
         if let Some(pair) = if is_kept { cache.get(key) } else { None } {
@@ -212,14 +213,14 @@ impl Registry {
         };
         let ids = intern(program.rules_mut(), &pair);
         if is_kept {
-            // Equal rules are stored once, so that they are compared by pointer.
+            // Equal rules are stored once, so that they can be compared by pointer.
             let kept = ids.map(|id| id.get().map(|id| program.rules().shared(id).clone()));
             cache.insert(program.signatures().key(id), kept);
         }
         Ok(ids)
     }
 
-    /// Makes the rules of a signature with `family`.
+    /// Computes the rules of a signature with `family`.
     fn make(
         &self,
         family: &Family,

@@ -25,7 +25,7 @@ fn find(program: &Program, name: &str) -> Vec<OpId> {
     program.pre_order(program.module_op()).filter(|&op| program.op_name(op) == name).collect()
 }
 
-/// The rule of each op called `name`, without its attribute's name.
+/// The rule of each op called `name`, without the attribute's name.
 fn rules(registry: &mut Registry, program: &mut Program, name: &str) -> Vec<String> {
     registry.prepare(program, false).unwrap();
     let rule = |op| match registry.rule(program, op).get() {
@@ -48,7 +48,7 @@ fn the_ops_own_rule_wins() {
 
 #[test]
 fn surroundings_are_looked_at() {
-    // Later versions do not look at what the start indices are.
+    // Later versions do not check whether the start indices are constants.
     let mut program = parse_as(
         "%c = stablehlo.constant dense<0> : tensor<i32>
          %u = stablehlo.slice %a [0:2, 0:8] : (tensor<4x8xf32>) -> tensor<2x8xf32>

@@ -1,10 +1,10 @@
 //! The rule of reshapes, whose dims may have several factors.
 //!
-//! Walks both shapes at once, major to minor, and keeps on each side the product of the sizes of the
-//! factors so far. While the products agree, the next factor, which both sides share, is the greatest common
-//! divisor of the remaining sizes of the current dims: `[8, 4] -> [2, 16]` is `(ij) k -> i (jk)` with
-//! i = 2, j = 4, k = 4. If the divisor is 1, each side gets factors of its own until the products agree
-//! again.
+//! Walks both shapes at once, major to minor, and keeps for each side the product of the sizes of
+//! the factors so far. While the products agree, the next factor, which both sides share, is the
+//! greatest common divisor of the remaining sizes of the current dims: `[8, 4] -> [2, 16]` is
+//! `(ij) k -> i (jk)` with i = 2, j = 4, k = 4. If the divisor is 1, each side gets its own factors
+//! until the products agree again.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::SignatureView;
@@ -30,7 +30,7 @@ impl<'a> Side<'a> {
     fn size(&self) -> Option<i64> {
         self.shape.get(self.dim).copied()
     }
-    /// Begins the current dim if the factors so far cover the previous one.
+    /// Begins the next dim if the factors so far cover the current one.
     fn begin_dim(&mut self) {
         if let Some(size) = self.size().filter(|_| self.dims_product == self.factors_product) {
             self.dims_product *= size;
@@ -46,7 +46,7 @@ impl<'a> Side<'a> {
             self.dim += 1;
         }
     }
-    /// The next factor for this side alone, while it is behind `ahead`.
+    /// The next factor of this side alone, while its product is smaller than that of `ahead`.
     fn catch_up(&self, ahead: &Self, common: i64) -> i64 {
         let left = self.left();
         if ahead.factors_product % self.factors_product == 0 {
@@ -69,7 +69,7 @@ fn num_elements(shape: &[i64]) -> Option<i64> {
     (count > 0).then_some(count)
 }
 
-/// `reshape`: factors that both shapes are products of; `None` for tensors without elements.
+/// `reshape`: factors of which both shapes are products; `None` for tensors without elements.
 pub fn reshape(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (mut input, mut output) = (Side::new(view.operand(0)?), Side::new(view.result(0)?));
     if num_elements(input.shape)? != num_elements(output.shape)? {

@@ -5,7 +5,7 @@ use super::view::SignatureView;
 use crate::op_sharding_rule::OpShardingRule;
 use crate::shardy::Change;
 
-/// `pad`: as [`resize`]; since [`Change::MovedPads`] all dims that are padded are permutation factors.
+/// `pad`: as [`resize`]; since [`Change::MovedPads`], all padded dims have permutation factors.
 pub fn pad(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     if !view.has(Change::MovedPads) {
         return resize(view);
@@ -30,7 +30,7 @@ pub fn pad(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     builder.build()
 }
 
-/// `slice`: dims that change size are permutation factors.
+/// `slice`: dims that change size have permutation factors.
 pub fn resize(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, result_shape) = (view.operand(0)?, view.result(0)?);
     RuleBuilder::new(view)
@@ -46,8 +46,9 @@ pub fn dynamic_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         .build()
 }
 
-/// `dynamic_update_slice`: operand and result stay sharded where the update is smaller, and so does the update
-/// itself. Before [`Change::PermutedUpdates`] it is replicated there unless all start indices are constants.
+/// `dynamic_update_slice`: in dims where the update is smaller, operand and result may stay
+/// sharded, and so may the update. Before [`Change::PermutedUpdates`], the update is replicated
+/// there unless all start indices are constants.
 pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let (shape, update_shape) = (view.operand(0)?, view.operand(1)?);
     if shape.len() != update_shape.len() {
@@ -73,7 +74,8 @@ pub fn dynamic_update_slice(view: &SignatureView<'_>) -> Option<OpShardingRule> 
     builder.build()
 }
 
-/// `concatenate`: the concatenated dim needs replication, or is a permutation if the operands are slices.
+/// `concatenate`: the concatenated dim needs replication, or has a permutation factor if the
+/// operands are slices.
 pub fn concatenate(view: &SignatureView<'_>) -> Option<OpShardingRule> {
     let concat_dim = view.dim("dimension")?;
     let are_slices = view.surroundings;

@@ -1,7 +1,9 @@
-//! Shardings of block arguments that an op stores in an attribute: those of the data-flow edges that users gave it.
+//! Shardings of block arguments that an op stores in an attribute: the owners of data-flow edges
+//! that users gave to the op.
 //!
-//! Block arguments have no attributes of their own. As `sdy.manual_computation` has `in_shardings`, an op of a user
-//! names the attribute in [`EdgeGroup::stored_in`](crate::ir::EdgeGroup::stored_in).
+//! Block arguments have no attributes. As `sdy.manual_computation` has `in_shardings`, the user
+//! names an attribute of the op for them in
+//! [`EdgeGroup::stored_in`](crate::ir::EdgeGroup::stored_in).
 //!
 //! Source: `getBlockArgumentEdgeOwnerShardings` and `setBlockArgumentEdgeOwnerShardings` of Shardy's
 //! `ShardableDataFlowOpInterface`.
@@ -14,7 +16,7 @@ use crate::mlir::misfit;
 use crate::sharding::TensorSharding;
 use std::sync::Arc;
 
-/// An attribute that stores shardings, and the block arguments whose shardings these are.
+/// An attribute with shardings, and the block arguments that they belong to.
 struct Stored {
     op: OpId,
     attribute: Arc<str>,
@@ -49,8 +51,8 @@ pub(super) fn read_stored(program: &mut Program) -> Result<()> {
     Ok(())
 }
 
-/// Writes the shardings of block arguments into the attributes in which their ops store them; where some argument of an
-/// op has a sharding, those without one are open.
+/// Writes the shardings of block arguments into the attributes of their ops; if some argument of an
+/// op has a sharding, those without one are written as open.
 pub fn write_stored(program: &mut Program) {
     for stored in all(program) {
         let Stored { op, attribute, values } = stored;
@@ -77,7 +79,7 @@ pub fn write_stored(program: &mut Program) {
     }
 }
 
-/// All attributes of `program` that store shardings, in program order.
+/// All such attributes of `program`, in program order.
 fn all(program: &Program) -> Vec<Stored> {
     if !program.has_edge_specs() {
         return Vec::new();

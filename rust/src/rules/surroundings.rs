@@ -1,4 +1,4 @@
-//! Conditions on the ops around an op that its rule depends on in addition to its signature.
+//! Conditions on the ops around an op, on which its rule depends in addition to its signature.
 //!
 //! A family has at most one such condition, so that a signature has at most two rules.
 
@@ -18,8 +18,8 @@ fn slice_of(program: &Program, value: ValueId) -> Option<OpId> {
     program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)
 }
 
-/// Whether a concatenate joins slices: all operands are slices, or they are one value and slices of
-/// it, at least one slice among them.
+/// Whether a concatenate joins slices: each operand is a slice, or one common value or a slice of
+/// it, and at least one is a slice.
 pub fn concatenates_slices(program: &Program, op: OpId) -> bool {
     let values = || program.operands(op);
     if values().all(|value| slice_of(program, value).is_some()) {
@@ -68,8 +68,8 @@ pub fn feeds_random_bits(program: &Program, op: OpId) -> bool {
     uses.any(|slot| program.op_name(program.user(slot)) == "stablehlo.rng_bit_generator")
 }
 
-/// Whether the update computation of a scatter combines each old value with its update in the same
-/// associative and commutative way.
+/// Whether the update computation of a scatter combines the old value and the update by an
+/// associative and commutative op, the same for all inputs.
 pub fn scatter_reduces(program: &Program, op: OpId) -> bool {
     scatter_reduction(program, op).is_some()
 }
@@ -100,7 +100,8 @@ fn scatter_reduction(program: &Program, op: OpId) -> Option<OpId> {
     reduction
 }
 
-/// Whether `op` is a reduction on elements of the type of `value`: `and` and `or` are on booleans only.
+/// Whether `op` is a reduction on elements of the type of `value`; `and` and `or` are reductions on
+/// booleans only.
 fn is_reduction(program: &Program, value: ValueId, op: OpId) -> bool {
     let Type::RankedTensor { element, .. } = program.value_type(value) else { return false };
     match program.op_name(op) {

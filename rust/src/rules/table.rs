@@ -1,8 +1,8 @@
 //! The table of rule families and their ops.
 //!
 //! To give an op a rule, add its name to the row of its family, or write a function from a
-//! [`SignatureView`] to a rule and add a row. Ops that are in no row have no rule: shardings do
-//! not propagate through them, but for data-flow ops, which have edges instead.
+//! [`SignatureView`] to a rule and add a row. Ops without a row have no rule: shardings do not
+//! propagate through them, except through data-flow ops, which have edges instead.
 //!
 //! Source: Shardy's op sharding rule registry.
 
@@ -17,7 +17,7 @@ use crate::op_sharding_rule::OpShardingRule;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// Makes the rule of an op; `None` if it has none.
+/// Computes the rule of an op; `None` if it has none.
 pub type BuildRule = fn(&SignatureView<'_>) -> Option<OpShardingRule>;
 
 /// Ops whose rules are made in the same way.
@@ -27,13 +27,13 @@ pub struct Family {
     pub name: &'static str,
     /// The ops.
     pub ops: &'static [&'static str],
-    /// Makes a rule.
+    /// Computes a rule.
     pub build: BuildRule,
-    /// The condition on the ops around the op that the rule depends on, if any.
+    /// The condition on surrounding ops that the rule depends on, if any.
     pub surroundings: Option<fn(&Program, OpId) -> bool>,
 }
 
-/// Makes a row of ops whose rules depend on their signatures alone.
+/// A row of ops whose rules depend only on their signatures.
 pub(super) const fn family(
     name: &'static str,
     build: BuildRule,

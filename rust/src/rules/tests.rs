@@ -1,5 +1,5 @@
-//! Tests the rules of single ops, malformed ones included. `tests/shardy/test_rules.py` compares every family
-//! with the reference on random shapes.
+//! Tests the rules of single ops, including malformed ones. `tests/shardy/test_rules.py` compares
+//! every family with the reference on random shapes.
 
 use super::table::{Family, FAMILIES};
 use super::{Shapes, SignatureView};
@@ -9,7 +9,7 @@ use crate::mlir::AttrValue;
 use crate::shardy::Version;
 use std::collections::HashSet;
 
-/// Shapes from text, `2x3, , 4`: an empty one is a scalar, `-` is no tensor.
+/// Shapes from text, `2x3, , 4`: an empty one is a scalar, `-` is not a tensor.
 fn shapes(text: &str) -> Vec<Option<Vec<i64>>> {
     let dims = |text: &str| text.split('x').filter_map(|dim| dim.parse().ok()).collect();
     let tensor = |text: &str| (text.trim() != "-").then(|| dims(text.trim()));

@@ -1,4 +1,5 @@
-//! Data-flow edges that users give to ops: the same for all ops of a name, or by a function of the signature.
+//! Data-flow edges that users give to ops: the same for all ops of a name, or as a function of the
+//! signature.
 
 use super::user_rule::{at_op, signature_key};
 use super::view::{Shapes, SignatureView};
@@ -9,15 +10,15 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A user's function from a signature to the edges of ops that have it; `None` for no edges.
+/// A user's function from a signature to the edges of ops with it; `None` for no edges.
 pub type EdgeFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<EdgeSpec>> + Send + Sync;
 
-/// How a user states the data-flow edges of an op.
+/// The form in which a user gives the data-flow edges of an op.
 #[derive(Clone)]
 pub enum UserEdges {
-    /// Edges that all ops of the name have.
+    /// Edges for all ops of the name.
     Always(EdgeSpec),
-    /// By a function, which a run calls once for each signature.
+    /// A function, which a run calls once for each signature.
     Function(Arc<EdgeFunction>),
 }
 
@@ -30,15 +31,16 @@ impl fmt::Debug for UserEdges {
     }
 }
 
-/// What users' functions have said in a run that may be repeated. Repeating the run calls no function.
+/// The results of users' functions in a run that may be repeated. Repeating the run calls no
+/// function.
 #[derive(Clone, Debug, Default)]
 pub(super) enum EdgeRecord {
     /// The run is not repeated.
     #[default]
     Off,
-    /// The run records what it is told.
+    /// The run records the results.
     On(Answers),
-    /// The run uses what was recorded.
+    /// The run uses the recorded results.
     Replayed(Answers),
 }
 
@@ -52,8 +54,8 @@ impl EdgeRecord {
             Self::On(answers) | Self::Replayed(answers) => Self::Replayed(answers.clone()),
         }
     }
-    /// What the function says of `view`, from the record or a call. No lock is held during the call, because the
-    /// function may use the engine.
+    /// The function's result for `view`, from the record or a call. No lock is held during the
+    /// call, because the function may use the engine.
     fn ask(&self, function: &EdgeFunction, view: &SignatureView<'_>) -> Result<Option<EdgeSpec>> {
         match self {
             Self::Off => function(view),
@@ -75,7 +77,7 @@ fn lock(answers: &Answers) -> MutexGuard<'_, FxHashMap<Vec<u8>, Option<EdgeSpec>
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The edges of the ops of `program` that users have given edges by functions, by signature.
+/// The edges, by signature, of the ops of `program` to which users have given edges by functions.
 pub(super) fn by_signature(
     program: &mut Program,
     functions: &[(&str, &Arc<EdgeFunction>)],

@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// A user's function from a signature to its rule.
 pub type RuleFunction = dyn Fn(&SignatureView<'_>) -> Result<Option<OpShardingRule>> + Send + Sync;
 
-/// How a user states the rule of an op.
+/// The form in which a user gives the rule of an op.
 #[derive(Clone)]
 pub enum UserRule {
-    /// For any shape, as a string.
+    /// A string, for any shape.
     Notation(Notation),
-    /// By a function, which is called once for each signature.
+    /// A function, which is called once for each signature.
     Function(UserFunction),
 }
 
@@ -30,7 +30,7 @@ pub struct UserFunction {
 }
 
 impl UserRule {
-    /// A rule by `function`.
+    /// A rule given by `function`.
     pub fn function(function: Arc<RuleFunction>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -50,11 +50,11 @@ impl fmt::Debug for UserRule {
 /// Whether a run records or replays the answers of users' functions.
 #[derive(Clone, Debug)]
 pub(super) enum Recording {
-    /// Neither: the run is not repeated.
+    /// Neither, since the run is not repeated.
     Off,
-    /// The run records them, since it may be repeated.
+    /// It records them, since the run may be repeated.
     On(Record),
-    /// The run uses those recorded by the first run and calls no function.
+    /// It uses those recorded by the first run and calls no function.
     Replayed(Record),
 }
 
@@ -80,7 +80,7 @@ impl Recording {
 }
 
 impl UserRule {
-    /// The user's rule for a signature, checked; that of a function is cached.
+    /// The user's rule for a signature, after checks; the result of a function is cached.
     pub(super) fn ask(
         &self,
         view: &SignatureView<'_>,
@@ -123,7 +123,7 @@ impl UserFunction {
     }
 }
 
-/// Checks the rule of a function as the parser and verifier check a rule in the text.
+/// Checks the rule returned by a function as the parser and the verifier check a rule in the text.
 fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Option<OpShardingRule>> {
     let Some(rule) = rule else { return Ok(None) };
     let mut problems = verify_rule(&rule);
@@ -137,7 +137,7 @@ fn check(view: &SignatureView<'_>, rule: Option<OpShardingRule>) -> Result<Optio
     Ok(Some(rule))
 }
 
-/// `error`, a mistake in `what` of an op, with the first op that has the signature as its place.
+/// `error`, which is about `what` of an op, at the first op with the signature.
 pub(super) fn at_op(view: &SignatureView<'_>, what: &str, mut error: Error) -> Error {
     let Some((program, id)) = view.source() else { return error };
     let span = program.op_span(program.signatures()[id].example);
@@ -148,7 +148,8 @@ pub(super) fn at_op(view: &SignatureView<'_>, what: &str, mut error: Error) -> E
     error
 }
 
-/// The cache key of a function's answer: all its arguments, as bytes that do not depend on the program.
+/// The cache key of a function's answer: all its arguments, as bytes that are independent of the
+/// program.
 pub(super) fn signature_key(view: &SignatureView<'_>) -> Vec<u8> {
     let mut key = view.name.as_bytes().to_vec();
     key.push(u8::from(view.conservative));

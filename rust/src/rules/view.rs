@@ -18,7 +18,7 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Shapes given one by one; `None` is a value that is no tensor.
+    /// Shapes given one by one; `None` is a value that is not a tensor.
     pub fn new(operands: &[Option<&[i64]>], results: &[Option<&[i64]>]) -> Self {
         let mut shapes = Self { num_operands: operands.len(), ..Self::default() };
         for shape in operands.iter().chain(results) {
@@ -65,10 +65,9 @@ pub struct SignatureView<'a> {
     pub name: &'a str,
     /// Whether propagation is conservative.
     pub conservative: bool,
-    /// Whether the op meets the condition of its family on the ops around it; see
-    /// [`super::surroundings`].
+    /// Whether the op meets its family's condition on surrounding ops; see [`super::surroundings`].
     pub surroundings: bool,
-    /// The version of Shardy whose rules are asked for.
+    /// The version of Shardy.
     pub shardy: Version,
     shapes: &'a Shapes,
     source: Option<(&'a Program, SignatureId)>,
@@ -84,7 +83,7 @@ impl<'a> SignatureView<'a> {
         let shardy = program.shardy();
         Self { name, conservative: false, surroundings: false, shardy, shapes, source, attributes }
     }
-    /// A view of an op that is in no program, for the rules of the newest version.
+    /// A view of an op that is in no program, for the newest version.
     pub fn new(name: &'a str, shapes: &'a Shapes, attributes: Fields<'a>) -> Self {
         let (attributes, shardy, source) = (OnceCell::from(attributes), Version::NEWEST, None);
         Self { name, conservative: false, surroundings: false, shardy, shapes, source, attributes }
@@ -93,7 +92,7 @@ impl<'a> SignatureView<'a> {
     pub fn has(&self, change: Change) -> bool {
         self.shardy.has(change)
     }
-    /// The program and signature that it is a view of.
+    /// The program and the signature of the view.
     pub fn source(&self) -> Option<(&'a Program, SignatureId)> {
         self.source
     }
@@ -105,18 +104,18 @@ impl<'a> SignatureView<'a> {
     pub fn num_results(&self) -> usize {
         self.shapes.ends.len() - self.shapes.num_operands
     }
-    /// The shape of an operand, `None` if there is none or it is no tensor.
+    /// The shape of an operand; `None` if there is no such operand or it is not a tensor.
     pub fn operand(&self, index: usize) -> Option<&'a [i64]> {
         let is_operand = index < self.shapes.num_operands;
         let (shape, is_tensor) = self.shapes.get(index).filter(|_| is_operand)?;
         is_tensor.then_some(shape)
     }
-    /// The shape of a result, `None` if there is none or it is no tensor.
+    /// The shape of a result; `None` if there is no such result or it is not a tensor.
     pub fn result(&self, index: usize) -> Option<&'a [i64]> {
         let (shape, is_tensor) = self.shapes.get(self.shapes.num_operands + index)?;
         is_tensor.then_some(shape)
     }
-    /// The ranks of operands, then results; 0 for what is no tensor.
+    /// The ranks of operands, then results; 0 for values that are not tensors.
     pub fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.shapes.ends.len())
             .map(|index| self.shapes.get(index).map_or(0, |(dims, _)| dims.len()))
@@ -136,11 +135,11 @@ impl<'a> SignatureView<'a> {
     pub fn int(&self, name: &str) -> Option<i64> {
         self.attribute(name)?.as_int()
     }
-    /// The dim that attribute `name` names.
+    /// The dim in attribute `name`.
     pub fn dim(&self, name: &str) -> Option<usize> {
         usize::try_from(self.int(name)?).ok()
     }
-    /// The dims that attribute `name` lists.
+    /// The dims in attribute `name`.
     pub fn dims(&self, name: &str) -> Option<Vec<usize>> {
         to_dims(&self.attribute(name)?.as_ints()?)
     }

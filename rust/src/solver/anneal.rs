@@ -1,26 +1,27 @@
-//! Annealing: where moves that only improve find nothing better, moves that make a choice worse are taken for some
-//! rounds, the less worse the later. What is then found is often a better choice far from the one before.
+//! Simulated annealing: if moves that lower the cost find nothing for some time, moves that raise
+//! the cost are accepted for some rounds, up to an increase that falls with time. This often leads
+//! to a better choice far from the previous one.
 
 use super::random::Random;
 
-/// Rounds without progress before a cycle starts.
+/// Rounds without progress before an annealing cycle starts.
 const PATIENCE: u64 = 4;
-/// The fall of the cost, as a share, that is progress.
+/// The relative decrease of the cost that counts as progress.
 const PROGRESS: f64 = 3e-3;
-/// Rounds of a cycle.
+/// Rounds of an annealing cycle.
 const CYCLE: u64 = 12;
-/// The temperatures that cycles start with, as shares of the cost.
+/// The initial temperatures of cycles, relative to the cost.
 const HEATS: [f64; 2] = [1e-4, 3.0];
 
-/// When to take moves that make a choice worse, and how much worse.
+/// Decides when to accept moves that raise the cost, and by how much.
 pub(super) struct Annealing {
-    /// The cost when there was progress last.
+    /// The cost at the last progress.
     cost: f64,
-    /// Rounds since then.
+    /// Rounds since the last progress.
     still: u64,
-    /// Rounds left of the present cycle.
+    /// Rounds left of the current cycle.
     left: u64,
-    /// The temperature that the present cycle started with.
+    /// The initial temperature of the current cycle.
     heat: f64,
 }
 
@@ -29,8 +30,9 @@ impl Annealing {
         Self { cost: f64::INFINITY, still: 0, left: 0, heat: 0.0 }
     }
 
-    /// Starts a round; `best` is the cost of the best choice, if it meets the limit. Returns whether the round goes on
-    /// from where the one before ended, and not from the best choice.
+    /// Starts a round; `best` is the cost of the best choice, if it is within the limit. Returns
+    /// whether the round continues from the end of the previous one instead of from the best
+    /// choice.
     pub fn round(&mut self, best: Option<f64>, random: &mut Random) -> bool {
         let Some(best) = best else {
             self.left = 0;
@@ -52,7 +54,7 @@ impl Annealing {
         false
     }
 
-    /// How much worse the next move may make the choice.
+    /// The increase of the cost that the next move may cause.
     pub fn tolerance(&self, random: &mut Random) -> f64 {
         if self.left == 0 {
             return 0.0;

@@ -1,44 +1,45 @@
 //! Makes the problem smaller without losing its best choice.
 //!
-//! Nodes are merged to *variables*: a node whose strategy follows from the one of another node joins its variable.
-//! Strategies that no choice of finite cost can contain are removed, and nodes of one strategy folded into the costs
-//! of their neighbours.
+//! Nodes are merged to *variables*: a node whose strategy is a function of another node's strategy
+//! joins the variable of that node. Strategies that no choice of finite cost contains are removed,
+//! and nodes with one strategy are folded into the costs of their neighbours.
 
 use super::problem::Problem;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The strategy of a node by the value of its variable.
+/// The strategy of a node as a function of the value of its variable.
 pub(super) type Map = Arc<[u16]>;
 
-/// A set of nodes whose strategies follow from one value.
+/// A set of nodes whose strategies are functions of one value.
 #[derive(Default)]
 pub(super) struct Variable {
-    /// The cost of each value. Empty once the variable is merged or fixed.
+    /// The cost of each value. Empty after the variable was merged or fixed.
     pub costs: Vec<f64>,
     pub members: Vec<(u32, Map)>,
-    /// The tables shared with other variables.
+    /// The tables shared with other variables, by variable.
     pub edges: BTreeMap<u32, u32>,
 }
 
-/// Costs of the pairs of values of two variables, by rows of the first, which has the lower number.
+/// Costs of the pairs of values of two variables; row-major, with rows for the variable with the
+/// lower number.
 pub(super) struct Table {
     pub variables: [u32; 2],
     pub costs: Arc<[f64]>,
 }
 
-/// The problem while it is made smaller.
+/// The problem during contraction.
 pub(super) struct Contracted {
     pub variables: Vec<Variable>,
     pub tables: Vec<Table>,
-    /// The cost of every choice.
+    /// A constant part of the cost of every choice.
     pub constant: f64,
-    /// The strategy of each node that has only one left.
+    /// The nodes with only one strategy left, and that strategy.
     pub fixed: Vec<(u32, u16)>,
 }
 
 impl Contracted {
-    /// `problem`, made as small as it gets; `None` if every choice has a forbidden cost.
+    /// The contracted form of `problem`; `None` if every choice has a forbidden cost.
     pub fn new(problem: &Problem) -> Option<Self> {
         let mut this = Self::of(problem);
         loop {
@@ -49,7 +50,7 @@ impl Contracted {
         }
     }
 
-    /// A variable for each node, a table for each pair of nodes with edges.
+    /// The initial form: a variable for each node, a table for each pair of nodes with edges.
     fn of(problem: &Problem) -> Self {
         let identity: Map = (0..=u16::MAX).collect();
         let mut variables: Vec<Variable> = Vec::with_capacity(problem.nodes().len());
@@ -70,7 +71,7 @@ impl Contracted {
         self.variables[variable as usize].costs.len()
     }
 
-    /// Adds costs of pairs of values of `a`, the rows, and `b`.
+    /// Adds costs for pairs of values of `a`, the rows, and `b`.
     fn add(&mut self, a: u32, b: u32, costs: Arc<[f64]>) {
         let columns = self.size(b);
         if a == b {
@@ -91,7 +92,7 @@ impl Contracted {
         self.tables.push(Table { variables, costs });
     }
 
-    /// Removes values without a finite partner in some table, folds variables of one value.
+    /// Removes values without a finite partner in some table, and folds variables with one value.
     fn prune(&mut self) -> Option<()> {
         let mut queue: Vec<u32> = (0..self.variables.len() as u32).rev().collect();
         let mut waits = vec![true; queue.len()];
@@ -111,7 +112,8 @@ impl Contracted {
         Some(())
     }
 
-    /// Forbids the values of `other` that have no finite partner among those of `variable`.
+    /// Forbids the values of `other` that have no finite partner among those of `variable`; returns
+    /// whether there were any.
     fn forbid_without_partner(&mut self, variable: u32, other: u32, table: u32) -> bool {
         let Table { variables: [first, _], costs } = &self.tables[table as usize];
         let from = &self.variables[variable as usize].costs;
@@ -130,7 +132,7 @@ impl Contracted {
         !gone.is_empty()
     }
 
-    /// Takes the forbidden values out of all tables; `None` if a variable has no other.
+    /// Removes the forbidden values from all tables; `None` if a variable has no other value.
     fn compact(&mut self) -> Option<()> {
         let mut kept: Vec<Vec<usize>> = Vec::with_capacity(self.variables.len());
         for variable in &self.variables {
@@ -162,7 +164,7 @@ impl Contracted {
         Some(())
     }
 
-    /// Adds the rows of variables of one value to the costs of their neighbours.
+    /// Folds variables with one value: adds their table rows to the costs of their neighbours.
     fn fold(&mut self) {
         for index in 0..self.variables.len() as u32 {
             if self.size(index) != 1 {
@@ -181,11 +183,11 @@ impl Contracted {
         }
     }
 
-    /// Merges variables whose value follows from another one's. Returns whether there were any.
+    /// Merges variables whose value is a function of another one's. Returns whether there were any.
     fn contract(&mut self) -> bool {
         let mut found = false;
         let mut next = 0;
-        // Tables that contraction makes stand at the end, and are looked at too.
+        // Contraction appends tables, which are visited too.
         while next < self.tables.len() {
             let Table { variables: [a, b], costs } = &self.tables[next];
             let (a, b, costs) = (*a, *b, costs.clone());
@@ -210,7 +212,8 @@ impl Contracted {
         found
     }
 
-    /// Merges `leaf`, whose value is `map` of the one of `root`, which `table` says.
+    /// Merges `leaf` into `root`; `map` is its value as a function of the value of `root`,
+    /// according to `table`.
     fn merge(
         &mut self,
         leaf: u32,
@@ -255,7 +258,7 @@ impl Contracted {
     }
 }
 
-/// The only finite column of each row, if each has just one.
+/// The only finite column of each row, if each row has exactly one.
 fn function(costs: &[f64], [rows, columns]: [usize; 2], strides: [usize; 2]) -> Option<Vec<u16>> {
     let mut map = Vec::with_capacity(rows);
     for row in 0..rows {

@@ -1,35 +1,37 @@
-//! Prices of memory that give a high bound, by the volume algorithm (Barahona and Anbil, 2000).
+//! Maximizes the lower bound over prices of memory (Lagrange multipliers), by the volume algorithm
+//! (Barahona and Anbil, 2000).
 //!
-//! A step goes from the best prices so far along the mean of what recent choices take beyond the limit.
+//! A step moves from the best prices so far along the mean excess of recent choices over the limit.
 
 use super::eliminate::Plan;
 use super::graph::Graph;
 use super::messages::Messages;
 use super::walk::Walk;
 
-/// Sweeps of messages before the first step, and between steps.
+/// Message sweeps before the first step, and between steps.
 const FIRST_SWEEPS: u64 = 20;
 const SWEEPS: u64 = 4;
-/// Steps for which the same elimination serves.
+/// Steps that use the same elimination plan.
 const PLAN_STEPS: u64 = 6;
 /// The largest table of the elimination that improves a choice.
 const LARGEST: u64 = 10_000;
-/// The largest table of the elimination in graphs of more than `MANY` variables.
+/// The largest such table in graphs of more than `MANY` variables.
 const LARGEST_OF_MANY: u64 = 1_500;
 const MANY: usize = 2_000;
 
-/// The search for prices.
+/// The state of the maximization.
 pub(super) struct Dual {
     messages: Messages,
     costs: Vec<f64>,
     /// The prices of the best bound.
     pub best: Vec<f64>,
-    /// No choice that meets the limit costs less.
+    /// The best bound: no choice within the limit costs less.
     pub bound: f64,
-    /// The mean of what recent choices take beyond the capacities.
+    /// The mean excess of recent choices over the capacities.
     mean: Vec<f64>,
     rate: f64,
-    /// How far above the bound the best choice is taken to be while none is known that meets the limit.
+    /// The assumed distance of the best cost from the bound, while no choice within the limit is
+    /// known.
     hope: f64,
     failures: u32,
     steps: u64,
@@ -53,8 +55,8 @@ impl Dual {
         }
     }
 
-    /// Sends messages at the prices of `walk`, and sets it to the choice they suggest, improved by
-    /// one elimination under the prices. Returns the bound at these prices.
+    /// Sends messages at the prices of `walk`, and sets `walk` to the choice that they suggest,
+    /// improved by one elimination at these prices. Returns the bound at these prices.
     pub fn evaluate(&mut self, walk: &mut Walk<'_>) -> f64 {
         let graph = walk.graph;
         walk.priced(&mut self.costs);
@@ -82,7 +84,8 @@ impl Dual {
         bound
     }
 
-    /// Moves the prices of `walk`, whose bound is `bound`; the best known cost is `goal`.
+    /// Takes a step from the prices of `walk`, whose bound is `bound`; `goal` is the best known
+    /// cost.
     pub fn step(&mut self, walk: &mut Walk<'_>, bound: f64, goal: f64) {
         let better = bound > self.bound;
         let much = bound > self.bound + 1e-4 * self.bound.abs();

@@ -1,31 +1,33 @@
-//! The best values of some variables while all others keep theirs, by elimination.
+//! Finds the best values of some variables while all others are fixed, by variable elimination.
 
 use super::graph::Graph;
 
-/// Where the costs of a factor lie.
+/// Where the costs of a factor are stored.
 #[derive(Clone, Copy)]
 enum Source {
     /// A table of the graph.
     Table(u32),
-    /// A message, from this entry on.
+    /// A message, which starts at this entry.
     Message(usize),
 }
 
-/// A summand of the cost in which a variable occurs.
+/// A term of the cost that depends on a variable.
 struct Factor {
     source: Source,
-    /// How far apart the entries of two values of the variable lie.
+    /// The stride between the entries of two values of the variable.
     stride: usize,
-    /// How far apart the entries of two values of each variable of the scope lie: a range of `Plan::strides`.
+    /// The strides between the entries of two values of each variable of the scope: a range of
+    /// `Plan::strides`.
     strides: usize,
 }
 
 /// The elimination of one variable.
 struct Step {
-    /// Where the variables that stay stand in `Plan::scopes`, by position.
+    /// The range of its scope in `Plan::scopes`: the remaining variables that it depends on, by
+    /// position.
     scope: [usize; 2],
     factors: [usize; 2],
-    /// Where its message lies, and how large it is.
+    /// The offset and the size of its message.
     message: usize,
     size: usize,
 }
@@ -38,12 +40,12 @@ struct Border {
     transposed: bool,
 }
 
-/// How variables are eliminated, whatever their costs are.
+/// How variables are eliminated; independent of costs.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// The variables in the order of elimination; their *positions* are the places in it.
+    /// The variables in the order of elimination; a variable's *position* is its index here.
     pub variables: Vec<u32>,
-    /// Where the costs of each position start, and the end.
+    /// The start of the costs of each position, and the end.
     pub starts: Vec<usize>,
     sizes: Vec<usize>,
     steps: Vec<Step>,
@@ -56,7 +58,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for an order; `position` is scratch memory, `u32::MAX` for every variable before and after.
+    /// The plan for an order; `position` is a buffer with `u32::MAX` for every variable, before and
+    /// after.
     pub fn new(graph: &Graph, order: Vec<u32>, position: &mut [u32]) -> Self {
         let mut plan = Self { variables: order, ..Self::default() };
         let mut starts = 0;
@@ -67,7 +70,7 @@ impl Plan {
             starts += graph.sizes[variable as usize] as usize;
         }
         plan.starts.push(starts);
-        // The messages to each position, as steps.
+        // The steps whose messages each position receives.
         let mut received: Vec<Vec<u32>> = vec![Vec::new(); plan.variables.len()];
         for at in 0..plan.variables.len() {
             let messages = std::mem::take(&mut received[at]);
@@ -82,12 +85,12 @@ impl Plan {
         plan
     }
 
-    /// About how many entries a run visits.
+    /// An estimate of the entries that a run visits.
     pub const fn work(&self) -> u64 {
         self.work
     }
 
-    /// Adds the step of the variable at `at`. Returns where its scope starts.
+    /// Adds the step of the variable at position `at`. Returns the start of its scope.
     fn add_step(&mut self, graph: &Graph, at: usize, messages: &[u32], position: &[u32]) -> usize {
         let variable = self.variables[at];
         let mut scope: Vec<u32> = Vec::new();
@@ -122,7 +125,7 @@ impl Plan {
         for &message in messages {
             let Step { scope: [start, end], message, .. } = self.steps[message as usize];
             if end - start == 1 {
-                // Added to the costs of the variable.
+                // It is added to the costs of the variable instead.
                 continue;
             }
             let strides = self.strides.len();
@@ -150,7 +153,8 @@ impl Plan {
         start
     }
 
-    /// The own costs of every variable, with those of its edges to variables that keep their values.
+    /// The unary costs of every variable of the plan, including those of its edges to fixed
+    /// variables.
     pub fn costs(&self, graph: &Graph, values: &[u16], costs: &mut Vec<f64>) {
         costs.clear();
         for &variable in &self.variables {
@@ -174,7 +178,7 @@ impl Plan {
     }
 }
 
-/// Memory for running plans.
+/// Buffers for running plans.
 #[derive(Default)]
 pub(super) struct Elimination {
     messages: Vec<f64>,
@@ -184,8 +188,8 @@ pub(super) struct Elimination {
 }
 
 impl Elimination {
-    /// Puts the best values of the variables of `plan` into `chosen`, by position. Returns their cost. `costs` are
-    /// those of each value of each position, and are used up.
+    /// Stores the best values of the variables of `plan` in `chosen`, by position. Returns their
+    /// cost. `costs` has the cost of each value of each position, and is overwritten.
     pub fn run(
         &mut self,
         graph: &Graph,
@@ -206,7 +210,8 @@ impl Elimination {
         total
     }
 
-    /// Makes the message of a step. Returns the cost that depends on no other variable.
+    /// Computes the message of a step. Returns the part of the cost that depends on no other
+    /// variable.
     fn eliminate(&mut self, graph: &Graph, plan: &Plan, costs: &mut [f64], at: usize) -> f64 {
         let step = &plan.steps[at];
         let (own, later) = costs.split_at_mut(plan.starts[at + 1]);
@@ -237,7 +242,7 @@ impl Elimination {
                 }
             }
         }
-        // A message keeps differences alone, so that no digits are lost in long chains.
+        // A message stores only differences, so that long chains do not lose precision.
         let base = least.iter().copied().fold(f64::INFINITY, f64::min);
         if base.is_finite() {
             for x in &mut least {
@@ -254,7 +259,7 @@ impl Elimination {
         base
     }
 
-    /// Sums the factors of a step for one value of its variable over all values of the scope.
+    /// Sums the factors of a step for one value of its variable, for all values of the scope.
     fn sum(&mut self, graph: &Graph, plan: &Plan, step: &Step, value: usize, cost: f64) {
         self.sums.clear();
         self.sums.resize(step.size, cost);
@@ -293,7 +298,7 @@ impl Elimination {
         }
     }
 
-    /// The best value of a step's variable once those of its scope are known.
+    /// The best value of a step's variable, given the values of its scope.
     fn best_value(
         &self,
         graph: &Graph,

@@ -1,4 +1,4 @@
-//! The contracted problem as flat arrays, which the search reads.
+//! The contracted problem as flat arrays, for the search.
 
 use super::contract::{Contracted, Map};
 use super::problem::Problem;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 pub(super) struct Neighbour {
     pub to: u32,
     pub table: u32,
-    /// Whether the rows of the table are values of the neighbour.
+    /// Whether the rows of the table are for the neighbour's values.
     pub transposed: bool,
 }
 
-/// Memory of a variable in slots `from..to`: `usages[at + value]` beyond the least.
+/// Memory of a variable in the slots `from..to`: `usages[at + value]`, without the smallest usage.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub from: u32,
@@ -23,11 +23,11 @@ pub(super) struct Load {
     pub at: u32,
 }
 
-/// Variables, tables between them, loads.
+/// Variables, the tables between them, and their loads.
 pub(super) struct Graph {
-    /// Number of values of each variable.
+    /// The number of values of each variable.
     pub sizes: Vec<u32>,
-    /// Where the costs of each variable start in `costs`.
+    /// The start of the costs of each variable in `costs`.
     pub starts: Vec<u32>,
     pub costs: Vec<f64>,
     arcs_from: Vec<u32>,
@@ -37,9 +37,10 @@ pub(super) struct Graph {
     loads: Vec<Load>,
     pub usages: Vec<i64>,
     pub capacities: Vec<i64>,
-    /// The cost of every choice.
+    /// A constant part of the cost of every choice.
     pub constant: f64,
-    /// What stands for a forbidden cost: more than any choice without one costs.
+    /// The number that replaces a forbidden cost: larger than the cost of any choice without
+    /// forbidden costs.
     pub forbidden: f64,
     pub least_peak: i128,
     members: Vec<Vec<(u32, Map)>>,
@@ -76,7 +77,7 @@ impl Graph {
         Some(graph)
     }
 
-    /// Writes infinite costs as a number, so that choices with few forbidden pairs are better than those with many.
+    /// Replaces infinite costs by a number, so that choices with fewer forbidden pairs are better.
     fn replace_infinities(&mut self) {
         let most = |costs: &[f64]| {
             costs.iter().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()))
@@ -162,7 +163,7 @@ impl Graph {
         self.loads_from.push(self.loads.len() as u32);
     }
 
-    /// Number of variables.
+    /// The number of variables.
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
@@ -170,7 +171,7 @@ impl Graph {
         let variable = variable as usize;
         &self.arcs[self.arcs_from[variable] as usize..self.arcs_from[variable + 1] as usize]
     }
-    /// The number of the first neighbour of a variable among those of all.
+    /// The index of the first neighbour of a variable in the list of all neighbours.
     pub fn first_arc(&self, variable: u32) -> u32 {
         self.arcs_from[variable as usize]
     }
@@ -178,7 +179,7 @@ impl Graph {
         let variable = variable as usize;
         &self.loads[self.loads_from[variable] as usize..self.loads_from[variable + 1] as usize]
     }
-    /// A load by its number among those of all variables.
+    /// A load by its index in the list of all loads.
     pub fn load(&self, number: usize) -> Load {
         self.loads[number]
     }
@@ -186,7 +187,7 @@ impl Graph {
         let start = self.starts[variable as usize] as usize;
         &self.costs[start..start + self.sizes[variable as usize] as usize]
     }
-    /// The cost of a pair of values.
+    /// The cost of a pair of values of a variable and its neighbour.
     pub fn pair(&self, variable: u32, value: u16, arc: Neighbour, other: u16) -> f64 {
         let table = &self.tables[arc.table as usize];
         if arc.transposed {
@@ -195,7 +196,7 @@ impl Graph {
             table[value as usize * self.sizes[arc.to as usize] as usize + other as usize]
         }
     }
-    /// A cost that counts beside `cost`, and is not zero.
+    /// A positive cost that is significant relative to `cost`.
     pub fn some_cost(&self, cost: f64) -> f64 {
         (0.01 * cost.abs()).max(1e-9 * self.forbidden)
     }
@@ -211,7 +212,7 @@ impl Graph {
         }
         cost
     }
-    /// For each variable the value that takes the least memory, summed over time.
+    /// For each variable the value with the smallest memory usage, summed over time.
     pub fn least_usages(&self) -> Vec<u16> {
         let least = |variable: u32| {
             let usage = |value: u32| {

@@ -1,7 +1,7 @@
 //! Reads problems in the format of the contest on intra-operator parallelism (IOPDDL), ASPLOS 2025.
 //!
-//! `{"problem": {"nodes": {"intervals", "costs", "usages"}, "edges": {"nodes", "costs"}, "usage_limit"}}`, where
-//! the lists of a table stand one after another. Other members are ignored.
+//! `{"problem": {"nodes": {"intervals", "costs", "usages"}, "edges": {"nodes", "costs"}, "usage_limit"}}`,
+//! where each member has a list for each node or edge. Other members are ignored.
 
 use super::problem::Problem;
 use crate::error::{Code, Diagnostic, Result, Span};
@@ -9,7 +9,7 @@ use crate::error::{Code, Diagnostic, Result, Span};
 /// Costs of at least this are forbidden: XLA writes an infinite cost as 10^18.
 pub const FORBIDDEN: f64 = 1e17;
 
-/// The problem that `text` states.
+/// The problem in `text`.
 pub fn read(text: &str) -> Result<Problem> {
     let mut reader = Reader { bytes: text.as_bytes(), at: 0 };
     let mut lists = Lists::default();
@@ -41,7 +41,7 @@ pub fn read(text: &str) -> Result<Problem> {
     lists.problem()
 }
 
-/// Lists of numbers, one after another.
+/// Concatenated lists of numbers.
 #[derive(Default)]
 struct Numbers {
     values: Vec<f64>,
@@ -116,7 +116,7 @@ struct Reader<'t> {
 
 type Member<'a, 't> = &'a mut dyn FnMut(&mut Reader<'t>, &[u8]) -> Result<()>;
 
-/// The deepest nesting that is skipped over.
+/// The deepest nesting of members that are skipped.
 const DEEPEST: usize = 64;
 
 impl<'t> Reader<'t> {
@@ -130,7 +130,7 @@ impl<'t> Reader<'t> {
             self.at += 1;
         }
     }
-    /// The next byte that is no space.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         self.space();
         self.bytes.get(self.at).copied()
@@ -225,7 +225,7 @@ impl<'t> Reader<'t> {
             }
         }
     }
-    /// Any value, nested `depth` deep.
+    /// Skips any value, at nesting depth `depth`.
     fn skip(&mut self, depth: usize) -> Result<()> {
         if depth > DEEPEST {
             return self.mistake("the text is nested too deeply");

@@ -1,16 +1,17 @@
 //! A lower bound on the cost of every choice, and a first choice, by messages between neighbours.
 //!
-//! Kolmogorov's sequential tree-reweighted message passing (TRW-S, 2006), which climbs towards the bound of the
-//! linear relaxation. A sweep visits the variables in order and back; it takes time linear in the entries of the
-//! tables.
+//! Kolmogorov's sequential tree-reweighted message passing (TRW-S, 2006), which approaches the
+//! bound of the linear relaxation. A sweep visits the variables in order and in reverse order; it
+//! takes linear time in the entries of the tables.
 
 use super::graph::{Graph, Neighbour};
 
 /// The messages of all edges, one in each direction.
 pub(super) struct Messages {
-    /// Where the message from each neighbour of a variable lies in `entries`; neighbours are numbered as in the graph.
+    /// The start in `entries` of the message from each neighbour of a variable; neighbours are
+    /// numbered as in the graph.
     starts: Vec<u32>,
-    /// The number of the same edge, seen from the neighbour.
+    /// The number of the same edge as seen from the neighbour.
     reverse: Vec<u32>,
     entries: Vec<f64>,
     own: Vec<f64>,
@@ -39,12 +40,13 @@ impl Messages {
         Self { starts, reverse, entries, own, scaled, out, work }
     }
 
-    /// About how many entries a sweep visits.
+    /// An estimate of the entries that a sweep visits.
     pub const fn work(&self) -> u64 {
         self.work
     }
 
-    /// Sweeps once forth and once back. `costs` are the own costs of the variables. Returns a lower bound.
+    /// Makes one forward and one backward sweep. `costs` are the unary costs of the variables.
+    /// Returns a lower bound.
     pub fn sweep(&mut self, graph: &Graph, costs: &[f64]) -> f64 {
         for variable in 0..graph.len() as u32 {
             self.visit(graph, costs, variable, false);
@@ -56,7 +58,8 @@ impl Messages {
         bound
     }
 
-    /// Sends messages to the neighbours with higher numbers, or to those with lower ones.
+    /// Sends messages to the neighbours with higher numbers, or, if `back`, to those with lower
+    /// ones.
     fn visit(&mut self, graph: &Graph, costs: &[f64], variable: u32, back: bool) -> f64 {
         let start = graph.starts[variable as usize] as usize;
         let size = graph.sizes[variable as usize] as usize;
@@ -87,7 +90,8 @@ impl Messages {
         bound
     }
 
-    /// The choice that the messages suggest: each variable follows those before it, and the messages of those after.
+    /// The choice that the messages suggest: each variable is chosen given the variables before it,
+    /// and the messages of those after it.
     pub fn choice(&mut self, graph: &Graph, costs: &[f64]) -> Vec<u16> {
         let mut values: Vec<u16> = vec![0; graph.len()];
         for variable in 0..graph.len() as u32 {
@@ -111,7 +115,7 @@ impl Messages {
     }
 }
 
-/// For each value of the neighbour the least of `costs` and the table.
+/// For each value of the neighbour the minimum of `costs` plus the table's entry.
 fn least_pairs(graph: &Graph, arc: Neighbour, costs: &[f64], out: &mut Vec<f64>) {
     let table = &graph.tables[arc.table as usize];
     let others = graph.sizes[arc.to as usize] as usize;

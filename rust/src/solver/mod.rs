@@ -1,19 +1,20 @@
-//! Chooses one strategy for each node of a graph, as XLA's automatic sharding states the problem.
+//! Chooses one strategy for each node of a graph: the problem of XLA's automatic sharding.
 //!
-//! A node has a cost and a usage of memory for each of its strategies and is live during an interval of time; an edge
-//! has a cost for each pair of strategies of its two nodes. The sum of all costs is to be least while the usages of
-//! the nodes that are live never sum to more than a limit.
+//! A node has a cost and a memory usage for each of its strategies, and is live during an interval
+//! of time; an edge has a cost for each pair of strategies of its two nodes. The sum of all costs
+//! is minimized, where at any time the usages of the live nodes may not exceed a limit in total.
 //!
 //! The steps, from the lowest file to the highest:
 //!
-//! 1. [`json`] reads a [`problem`]; equal tables are kept once.
-//! 2. `contract` merges nodes whose strategies follow from each other to variables, and removes strategies that no
-//!    choice of finite cost contains; `timeline` keeps the times at which the limit can bind; `graph` lays out what
-//!    is left.
-//! 3. `dual` finds a price for memory at each time. `messages` gives a bound at these prices, and a choice.
-//! 4. `walk` improves a choice: it frees a set of variables (`neighbourhood`) and finds their best values by
-//!    elimination (`order`, `eliminate`), with prices of memory of its own.
-//! 5. `search` runs both on some threads that exchange their best choices.
+//! 1. [`json`] reads a [`problem`]; equal tables are stored once.
+//! 2. `contract` merges nodes whose strategies are functions of each other to variables, and
+//!    removes strategies that no choice of finite cost contains; `timeline` finds the times at
+//!    which the limit can bind; `graph` stores the result in flat arrays.
+//! 3. `dual` finds a price of memory for each time. `messages` computes a bound at these prices,
+//!    and a choice.
+//! 4. `walk` improves a choice: it frees a set of variables (`neighbourhood`) and finds their best
+//!    values by elimination (`order`, `eliminate`), with its own prices of memory.
+//! 5. `search` runs both on several threads that exchange their best choices.
 
 mod anneal;
 mod contract;
@@ -34,38 +35,38 @@ use graph::Graph;
 use problem::Problem;
 pub use search::Effort;
 
-/// Whether a choice within the limit was found, and whether there is one.
+/// Whether a choice within the limit was found, and whether one exists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
     /// The choice meets the limit and has no forbidden cost.
     Feasible,
     /// No such choice was found.
     Unknown,
-    /// There is none.
+    /// No such choice exists.
     Infeasible,
 }
 
 /// A choice of strategies.
 #[derive(Clone, Debug)]
 pub struct Solution {
-    /// The strategy of each node: the best found, even where it is not feasible.
+    /// The strategy of each node: the best choice found, even if it is not feasible.
     pub strategies: Vec<u32>,
     /// Its cost.
     pub cost: f64,
-    /// The most memory that is live at any time.
+    /// The largest memory usage at any time.
     pub peak: i64,
-    /// No feasible choice costs less; infinite if there is none.
+    /// A lower bound on the cost of feasible choices; infinite if there are none.
     pub bound: f64,
-    /// No choice without forbidden costs has a lower peak.
+    /// A lower bound on the peak of choices without forbidden costs.
     pub least_peak: i128,
     /// Whether it is feasible.
     pub status: Status,
-    /// Number of rounds.
+    /// The number of rounds.
     pub rounds: u64,
 }
 
-/// The best choice found for `problem`. After each round `progress` is told the lowest cost of a feasible choice so
-/// far and the bound, and says whether to go on.
+/// The best choice found for `problem`. After each round `progress` is called with the lowest cost
+/// of a feasible choice so far and the bound; it returns whether to go on.
 pub fn solve(
     problem: &Problem,
     effort: &Effort,

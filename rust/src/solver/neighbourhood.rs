@@ -1,9 +1,9 @@
-//! Which variables a move frees.
+//! Chooses the variables that a move frees.
 
 use super::graph::Graph;
 use super::random::Random;
 
-/// Chooses variables to free; its memory is used again.
+/// Chooses variables to free; its buffers are reused.
 pub(super) struct Neighbourhoods {
     chosen: Vec<bool>,
     /// The variable of each load.
@@ -17,7 +17,8 @@ impl Neighbourhoods {
         Self { chosen: vec![false; graph.len()], owners }
     }
 
-    /// About `size` variables: balls of the graph around variables that are live at the same time, or one ball.
+    /// About `size` variables: balls in the graph around variables that are live at the same time,
+    /// or one ball.
     pub fn pick(
         &mut self,
         graph: &Graph,
@@ -78,7 +79,7 @@ impl Neighbourhoods {
         while next < free.len() && free.len() < most {
             let arcs = graph.arcs(free[next]);
             next += 1;
-            // Of the neighbours of a hub, those after a random one.
+            // Of the neighbours of a hub, start at a random one.
             let first = if arcs.len() > 8 { random.below(arcs.len()) } else { 0 };
             for arc in arcs[first..].iter().chain(&arcs[..first]).take(most - free.len()) {
                 self.add(arc.to, free);

@@ -1,21 +1,22 @@
-//! In which order variables are eliminated, and which are left as they are.
+//! The elimination order of free variables, and the choice of those that are not eliminated.
 //!
-//! A variable is eliminated by a table of its best cost for each choice of its neighbours, which become neighbours of
-//! each other. The variable with the smallest table goes first. Where every table would be too large, a variable with
-//! many neighbours is taken out: it keeps its value, which the others see as a cost. One without neighbours needs no
-//! table, and is eliminated whatever its size.
+//! To eliminate a variable, a table of its best cost for each choice of its neighbours is computed,
+//! which makes them neighbours of each other. The variable with the smallest table is eliminated
+//! first. If every table would be too large, a variable with many neighbours is fixed: it keeps its
+//! value, and becomes a constant cost for the others. A variable without neighbours needs no table,
+//! and is always eliminated.
 
 use super::graph::Graph;
 use super::random::Random;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Not among the free variables.
+/// The variable is not free.
 const OUTSIDE: u32 = u32::MAX;
 
-/// Finds orders; its memory is used again for the next.
+/// Finds orders; its buffers are reused.
 pub(super) struct Orders {
-    /// The place of each variable of the graph among the free ones.
+    /// The index of each variable of the graph among the free ones.
     place: Vec<u32>,
     neighbours: Vec<Vec<u32>>,
     heap: BinaryHeap<Reverse<(u64, u32)>>,
@@ -41,7 +42,8 @@ impl Orders {
         }
     }
 
-    /// Those of `free` that are eliminated, in order, by tables of at most `largest` entries.
+    /// The variables of `free` that are eliminated, in order, with tables of at most `largest`
+    /// entries.
     pub fn order(
         &mut self,
         graph: &Graph,
@@ -93,7 +95,7 @@ impl Orders {
         }
     }
 
-    /// A variable to keep: one with many neighbours, by chance.
+    /// A variable to fix: one with many neighbours, chosen at random.
     fn busiest(&self, graph: &Graph, free: &[u32], random: &mut Random) -> u32 {
         let mut best = (-1.0, 0);
         for (place, &variable) in free.iter().enumerate() {

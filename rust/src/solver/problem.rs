@@ -1,4 +1,4 @@
-//! The problem as the user states it: nodes, edges, live intervals, a limit.
+//! The problem as given by the user: nodes, edges, live intervals, a memory limit.
 
 use crate::error::{Code, Diagnostic, Result};
 use rustc_hash::FxHashMap;
@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// A node: its strategies and when it is live.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The cost of each strategy; infinite where it may not be chosen.
+    /// The cost of each strategy; infinite if it is forbidden.
     pub costs: Arc<[f64]>,
-    /// The memory that each strategy takes.
+    /// The memory usage of each strategy.
     pub usages: Arc<[i64]>,
     /// First time at which the node takes memory.
     pub start: u32,
@@ -22,12 +22,12 @@ pub struct Node {
 pub struct Edge {
     /// The two nodes.
     pub nodes: [u32; 2],
-    /// A row for each strategy of the first node, a column for each of the second; infinite where the pair may
-    /// not be chosen.
+    /// A row for each strategy of the first node, a column for each of the second; infinite if the
+    /// pair is forbidden.
     pub costs: Arc<[f64]>,
 }
 
-/// One strategy is to be chosen for each node.
+/// The problem: choose one strategy for each node.
 #[derive(Clone, Debug, Default)]
 pub struct Problem {
     nodes: Vec<Node>,
@@ -37,7 +37,7 @@ pub struct Problem {
     usage_tables: Tables<i64, i64>,
 }
 
-/// Equal tables are kept once.
+/// Tables by their contents: equal tables are stored once.
 type Tables<K, V> = FxHashMap<Box<[K]>, Arc<[V]>>;
 
 /// The most strategies of one node.
@@ -59,11 +59,11 @@ impl Problem {
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
-    /// The most memory that may be live at any time.
+    /// The largest memory that may be live at any time.
     pub const fn limit(&self) -> Option<i64> {
         self.limit
     }
-    /// Sets the most memory that may be live at any time.
+    /// Sets the largest memory that may be live at any time.
     pub fn set_limit(&mut self, limit: Option<i64>) {
         self.limit = limit;
     }
@@ -102,7 +102,7 @@ impl Problem {
         Ok(())
     }
 
-    /// Adds an edge between two nodes that are there.
+    /// Adds an edge between two existing nodes.
     pub fn add_edge(&mut self, nodes: [i64; 2], costs: &[f64]) -> Result<()> {
         let name = || format!("edge {}", self.edges.len());
         let mut ends = [0; 2];
@@ -126,7 +126,7 @@ impl Problem {
         Ok(())
     }
 
-    /// The cost and the peak of memory of a choice, or what is wrong with it.
+    /// The cost and the memory peak of a choice; an error if the choice is invalid.
     pub fn evaluate(&self, strategies: &[u32]) -> Result<(f64, i64)> {
         if strategies.len() != self.nodes.len() {
             let (nodes, found) = (self.nodes.len(), strategies.len());
@@ -149,7 +149,7 @@ impl Problem {
             let columns = self.nodes[edge.nodes[1] as usize].costs.len();
             cost += edge.costs[row * columns + column];
         }
-        // At one time what ends goes before what starts.
+        // At equal times, ends come before starts.
         changes.sort_unstable();
         let (mut live, mut peak) = (0, 0);
         for (_, change) in changes {

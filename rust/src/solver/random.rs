@@ -1,4 +1,4 @@
-//! A small generator of pseudo-random numbers, so that a seed gives the same search everywhere.
+//! A small pseudo-random number generator, so that a seed gives the same search on every platform.
 
 /// The generator `SplitMix64`.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ impl Random {
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }
-    /// A whole number below `bound`, which is not zero.
+    /// An integer below `bound`, which is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }

@@ -1,4 +1,4 @@
-//! The search for a choice: prices and messages first, then moves; on one or more threads.
+//! The search for a choice: first prices and messages, then moves; on one or more threads.
 
 use super::anneal::Annealing;
 use super::dual::Dual;
@@ -7,12 +7,13 @@ use super::neighbourhood::Neighbourhoods;
 use super::walk::{Trial, Walk};
 use std::time::Instant;
 
-/// How long to search, and with what.
+/// The effort of a search.
 #[derive(Clone, Debug)]
 pub struct Effort {
     /// When to stop.
     pub deadline: Option<Instant>,
-    /// The most rounds. A search that ends by rounds, not by the deadline, is the same each time.
+    /// The most rounds. A search that is limited by rounds and not by the deadline is
+    /// deterministic.
     pub rounds: Option<u64>,
     /// Seed of the pseudo-random numbers.
     pub seed: u64,
@@ -47,9 +48,9 @@ struct Worker<'g> {
     neighbourhoods: Neighbourhoods,
     /// The best choice of this thread.
     best: Incumbent,
-    /// Of the first thread alone.
+    /// Only in the first thread.
     dual: Option<Dual>,
-    /// Of every second thread.
+    /// In every second thread.
     annealing: Option<Annealing>,
     deadline: Option<Instant>,
     rounds: u64,
@@ -62,8 +63,8 @@ pub(super) struct Found {
     pub rounds: u64,
 }
 
-/// Searches; `progress` is told the best cost that meets the limit, if there is one, and the bound after each round,
-/// and says whether to go on.
+/// Searches; after each round `progress` is called with the best cost within the limit, if any, and
+/// the bound; it returns whether to go on.
 pub(super) fn search(
     graph: &Graph,
     effort: &Effort,
@@ -114,7 +115,7 @@ fn exchange(graph: &Graph, workers: &mut [Worker<'_>]) {
     }
 }
 
-/// Entries of tables that are visited in a round.
+/// The table entries that are visited in a round.
 const ROUND: u64 = 20_000_000;
 
 impl<'g> Worker<'g> {
@@ -162,7 +163,7 @@ impl<'g> Worker<'g> {
         self.moves();
     }
 
-    /// Steps of the prices.
+    /// Takes steps of the prices.
     fn climb(&mut self, dual: &mut Dual) {
         let start = self.walk.work;
         while self.walk.work - start < ROUND && !self.is_late() {
@@ -174,7 +175,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    /// Moves from the present choice.
+    /// Makes moves from the current choice.
     fn moves(&mut self) {
         let start = self.walk.work;
         let graph = self.walk.graph;

@@ -1,9 +1,9 @@
 //! The times at which the limit on memory can bind.
 //!
-//! Times between which nothing starts or ends are one *slot*. A slot is dropped where another one is at least as
-//! tight whatever is chosen, or where even the largest usages stay within the limit.
+//! Times between which nothing starts or ends form one *slot*. A slot is dropped if another one is
+//! at least as tight for every choice, or if even the largest usages are within the limit.
 
-/// Memory that depends on a choice: when it is live, the least and the most it can be.
+/// Memory that depends on a choice: when it is live, and its smallest and largest size.
 pub(super) struct Span {
     pub start: u32,
     pub end: u32,
@@ -11,13 +11,13 @@ pub(super) struct Span {
     pub most: i64,
 }
 
-/// The slots that are left.
+/// The remaining slots.
 pub(super) struct Timeline {
-    /// Some time of each slot, ascending.
+    /// A time in each slot, ascending.
     times: Vec<u32>,
-    /// The memory of each slot that is left once every span has its least.
+    /// The capacity of each slot that is left if every span has its smallest size.
     pub capacities: Vec<i64>,
-    /// The peak if every span has its least: no limit below can be met.
+    /// The peak if every span has its smallest size: no lower limit can be met.
     pub least_peak: i128,
 }
 
@@ -25,7 +25,7 @@ struct Slot {
     time: u32,
     least: i128,
     most: i128,
-    /// Whether memory that depends on a choice starts, ends with this slot.
+    /// Whether memory that depends on a choice starts, or ends, with this slot.
     starts: bool,
     ends: bool,
 }
@@ -40,7 +40,7 @@ impl Timeline {
         };
         for mut slot in slots {
             while let Some(last) = kept.last_mut() {
-                // What is live now was live then, or the other way round.
+                // One of the two slots has all memory that is live in the other.
                 if !slot.starts && slot.least <= last.least {
                     last.ends |= slot.ends;
                     slot.time = u32::MAX;
@@ -75,7 +75,7 @@ impl Timeline {
 }
 
 fn slots(spans: &[Span]) -> Vec<Slot> {
-    // Time, whether it starts, index.
+    // Time, whether it is a start, index.
     let mut events: Vec<(u32, bool, u32)> = Vec::with_capacity(2 * spans.len());
     for (index, span) in spans.iter().enumerate() {
         if span.start < span.end {

@@ -1,33 +1,34 @@
-//! A choice that is changed a neighbourhood at a time.
+//! A choice that is changed by large-neighbourhood moves.
 //!
-//! A *move* frees some variables, finds their best values by elimination while each slot's memory has a price (its
-//! Lagrange multiplier), raises the prices where the limit is exceeded and lowers them where memory is left, and
-//! repeats. The prices follow Polyak's rule for subgradients: the step is as large as would lift the bound that the
-//! prices give to the cost that is to be beaten. Where they reach it, nothing better is in the neighbourhood.
+//! A *move* frees some variables and finds their best values by elimination, where the memory of
+//! each slot has a price (its Lagrange multiplier). It raises the prices where the limit is
+//! exceeded, lowers them where memory is left, and repeats. The prices follow Polyak's rule for
+//! subgradients: the step size is such that the bound given by the prices would rise to the cost to
+//! be beaten. If the bound reaches that cost, the neighbourhood has nothing better.
 
 use super::eliminate::{Elimination, Plan};
 use super::graph::Graph;
 use super::order::Orders;
 use super::random::Random;
 
-/// A choice, its memory, and scratch memory for moves.
+/// A choice, its memory usage, and buffers for moves.
 pub(super) struct Walk<'g> {
     pub graph: &'g Graph,
     pub values: Vec<u16>,
     /// The values before the move.
     before: Vec<u16>,
     pub cost: f64,
-    /// The memory of each slot beyond the least.
+    /// The memory usage of each slot beyond the smallest one.
     usage: Vec<i64>,
-    /// The sum of what exceeds the limit over all slots.
+    /// The sum over all slots of the excess over the limit.
     pub excess: i128,
     /// The price of memory in each slot.
     pub prices: Vec<f64>,
     trial_prices: Vec<f64>,
-    /// Sums of the trial prices before each slot.
+    /// Prefix sums of the trial prices over slots.
     sums: Vec<f64>,
     trial: Vec<i64>,
-    /// The slots in which a variable of the move has memory.
+    /// The slots in which variables of the move have memory.
     span: std::ops::Range<usize>,
     base: Vec<f64>,
     costs: Vec<f64>,
@@ -37,18 +38,18 @@ pub(super) struct Walk<'g> {
     orders: Orders,
     elimination: Elimination,
     pub random: Random,
-    /// Entries of tables visited so far, about.
+    /// An estimate of the table entries visited so far.
     pub work: u64,
 }
 
-/// What one evaluation of prices found.
+/// The result of one evaluation of prices.
 pub(super) struct Trial {
-    /// How much the cost changes.
+    /// The change of the cost.
     pub cost: f64,
     pub excess: i128,
-    /// A bound on how much the cost can change by any values that meet the limit.
+    /// A lower bound on the change of the cost by any values within the limit.
     pub bound: f64,
-    /// The sum of squares of what the prices are to follow.
+    /// The squared norm of the subgradient.
     slope: f64,
 }
 
@@ -86,7 +87,7 @@ impl<'g> Walk<'g> {
         walk
     }
 
-    /// Takes over a choice.
+    /// Sets the choice.
     pub fn set(&mut self, values: &[u16]) {
         self.values.copy_from_slice(values);
         self.before.copy_from_slice(values);
@@ -108,12 +109,13 @@ impl<'g> Walk<'g> {
         self.excess = excess(&self.usage, &self.graph.capacities);
     }
 
-    /// Whether the choice meets the limit and has no forbidden cost.
+    /// Whether the choice is within the limit and has no forbidden cost.
     pub fn is_feasible(&self) -> bool {
         self.excess == 0 && self.cost < self.graph.forbidden
     }
 
-    /// A plan that frees the variables `free`, but for those without which tables would be larger than `largest`.
+    /// A plan that frees the variables `free`, except those that would need tables larger than
+    /// `largest`.
     pub fn plan(&mut self, free: &[u32], largest: u64) -> Plan {
         self.work += 2000 + 50 * free.len() as u64;
         let order = self.orders.order(self.graph, free, largest, &mut self.random);
@@ -132,7 +134,7 @@ impl<'g> Walk<'g> {
         self.trial_prices[span.clone()].copy_from_slice(&self.prices[span]);
     }
 
-    /// The slot in which the limit is exceeded most.
+    /// The slot with the largest excess over the limit.
     pub fn worst_slot(&self) -> Option<u32> {
         if self.excess == 0 {
             return None;
@@ -140,12 +142,12 @@ impl<'g> Walk<'g> {
         (0..self.usage.len()).max_by_key(|&slot| self.over(slot)).map(|slot| slot as u32)
     }
 
-    /// What the choice takes beyond the capacity of a slot.
+    /// The excess of the choice over the capacity of a slot.
     pub fn over(&self, slot: usize) -> i64 {
         self.usage[slot] - self.graph.capacities[slot]
     }
 
-    /// Adds the prices of memory to the own costs of all variables.
+    /// Adds the prices of memory to the unary costs of all variables.
     pub fn priced(&mut self, costs: &mut Vec<f64>) {
         self.span = 0..self.usage.len();
         self.trial_prices.copy_from_slice(&self.prices);
@@ -158,7 +160,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// What the capacities are worth at the prices.
+    /// The value of the capacities at the current prices.
     pub fn worth(&self) -> f64 {
         let capacities = self.graph.capacities.iter().map(|&capacity| capacity as f64);
         self.prices.iter().zip(capacities).map(|(price, capacity)| price * capacity).sum()
@@ -184,7 +186,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Finds the best values under the trial prices, and makes them the trial values.
+    /// Finds the best values at the trial prices, and sets the trial values to them.
     pub fn evaluate(&mut self, plan: &Plan) -> Trial {
         self.work += plan.work() + 4 * self.span.len() as u64;
         self.sum_prices();
@@ -205,7 +207,7 @@ impl<'g> Walk<'g> {
         self.measure()
     }
 
-    /// What the trial values change.
+    /// Computes what the trial values change.
     fn measure(&mut self) -> Trial {
         self.trial[self.span.start..=self.span.end].fill(0);
         let mut cost = 0.0;
@@ -261,7 +263,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Makes the trial values those of the choice.
+    /// Sets the choice to the trial values.
     pub fn accept(&mut self, trial: &Trial) {
         self.cost += trial.cost;
         self.excess = trial.excess;
@@ -273,7 +275,7 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// Takes the trial values back.
+    /// Restores the values before the move.
     pub fn undo(&mut self) {
         for variable in self.changed.drain(..) {
             self.values[variable as usize] = self.before[variable as usize];

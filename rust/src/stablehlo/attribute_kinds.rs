@@ -1,4 +1,5 @@
-//! Kinds of attributes: the values that an attribute of an op may have, and MLIR's name for them.
+//! Kinds of attributes: the values that an attribute of an op may have, and MLIR's description of
+//! them.
 
 use super::attributes::Attribute;
 use super::element::{Element, Float, Sign};
@@ -56,7 +57,7 @@ pub enum Kind {
 /// A lower bound of an integer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Least {
-    /// Any.
+    /// No bound.
     Any,
     /// 0
     NonNegative,
@@ -110,8 +111,8 @@ impl Kind {
         };
         fixed.to_owned()
     }
-    /// Whether `attribute` has the class that a property of this kind is stored as, so that MLIR keeps it there; its value may
-    /// still be refused.
+    /// Whether `attribute` has the class in which MLIR stores a property of this kind, so that MLIR
+    /// keeps it; its value may still be invalid.
     pub fn stores(self, attribute: &Attribute<'_>) -> bool {
         match self {
             Self::Int(..) | Self::ApiVersion => {
@@ -188,7 +189,7 @@ impl Kind {
             | Self::Aliases => self.admits_value(&attribute.value),
         }
     }
-    /// Whether `value` is of this kind, as far as a value without its type says.
+    /// Whether `value` is of this kind, as far as that does not depend on its type.
     fn admits_value(self, value: &AttrValue<'_>) -> bool {
         let all = |of_kind: &dyn Fn(&AttrValue<'_>) -> bool| match value {
             AttrValue::Array(items) => items.iter().all(of_kind),
@@ -211,7 +212,7 @@ impl Kind {
             Self::Layouts => all(&|item| {
                 let AttrValue::Dense { ty, .. } = item else { return false };
                 let ty = ty.trim().trim_start_matches("tensor<").trim_end_matches('>');
-                // One dim, of `index`.
+                // One dim with elements of type `index`.
                 ty.split_once('x').is_some_and(|(size, element)| {
                     element == "index" && size.bytes().all(|byte| byte.is_ascii_digit())
                 })
@@ -219,7 +220,7 @@ impl Kind {
             Self::Aliases => all(
                 &|item| matches!(item, AttrValue::Struct { name, .. } if name == "stablehlo.output_operand_alias"),
             ),
-            // The type alone, or the text, says whether an attribute is of these kinds: see `admits`.
+            // For these kinds only the type or the text matters: see `admits`.
             Self::Int(_, Least::Any)
             | Self::F32
             | Self::Bool
@@ -239,7 +240,7 @@ fn is_flat_symbol(value: &AttrValue<'_>) -> bool {
     matches!(value, AttrValue::Symbol(name) if !name.contains("::"))
 }
 
-/// Whether `attribute` is a number with type `f32`; hex digits spell floats too.
+/// Whether `attribute` is a number of type `f32`; hexadecimal digits are floats too.
 fn is_float(attribute: &Attribute<'_>) -> bool {
     attribute.number_type().is_some_and(|ty| ty == Element::Float(Float::F32))
 }

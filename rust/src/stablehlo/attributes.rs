@@ -13,14 +13,14 @@ pub struct Attribute<'a> {
     pub name: &'a str,
     /// Its parsed value.
     pub value: AttrValue<'a>,
-    /// Its text; `None` if it is in the op's custom syntax, where the parser accepts only attributes of the
-    /// right kind.
+    /// Its text; `None` if it is in the op's custom syntax, where the parser accepts only
+    /// attributes of the right kind.
     pub text: Option<&'a str>,
     /// Whether it is in the properties of an op in generic form, `<{...}>`.
     pub is_property: bool,
-    /// The integers that it lists, filled in when first needed.
+    /// Its integers, if it is a list of them; computed when first needed.
     ints: OnceCell<Vec<i64>>,
-    /// The sizes and the element type of its elements, filled in when first needed.
+    /// The sizes and the element type of its dense elements; computed when first needed.
     dense: OnceCell<Option<(Vec<i64>, Element)>>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Attribute<'a> {
             dense: OnceCell::new(),
         }
     }
-    /// It approximately as MLIR prints it.
+    /// Its text, approximately as MLIR prints it.
     fn printed(&self) -> String {
         let text = self.text.unwrap_or_default().trim();
         match self.number_type() {
@@ -51,7 +51,7 @@ impl<'a> Attribute<'a> {
             None => text.to_owned(),
         }
     }
-    /// What MLIR says of it, a property of another type than the one that is stored.
+    /// MLIR's error if it is a property of another class than the stored one.
     pub fn not_stored(&self) -> String {
         format!("Invalid attribute `{}` in property conversion: {}", self.name, self.printed())
     }
@@ -89,7 +89,7 @@ impl<'a> Attribute<'a> {
     }
 }
 
-/// The sizes and the element type in the text of a tensor type without unknown sizes.
+/// The sizes and the element type in the text of a static tensor type.
 fn dense_type(text: &str) -> Option<(Vec<i64>, Element)> {
     let text = text.trim();
     let body = text.strip_prefix("tensor").or_else(|| text.strip_prefix("vector"))?;
@@ -161,7 +161,7 @@ impl<'a> Attributes<'a> {
         let attribute = |(name, value)| Attribute::new(name, value, None);
         Self(fields.into_iter().map(attribute).collect())
     }
-    /// What MLIR says of the properties of an op of this name, one of which it cannot store.
+    /// MLIR's error for the properties of an op of this name, one of which it cannot store.
     pub fn invalid(&self, op: &str, problem: &str) -> String {
         let properties = self.iter().filter(|attribute| attribute.is_property);
         let mut all: Vec<String> = properties
@@ -193,7 +193,7 @@ impl<'a> Attributes<'a> {
     pub fn int(&self, name: &str) -> Option<i64> {
         self.value(name)?.as_int()
     }
-    /// The integers that attribute `name` lists; none if there is no such attribute.
+    /// The integers in attribute `name`; empty if there is no such attribute.
     pub fn ints(&self, name: &str) -> &[i64] {
         let Some(attribute) = self.get(name) else { return &[] };
         match &attribute.value {
@@ -201,7 +201,7 @@ impl<'a> Attributes<'a> {
             value => attribute.ints.get_or_init(|| value.as_ints().unwrap_or_default()),
         }
     }
-    /// Whether attribute `name` is there and true.
+    /// Whether attribute `name` exists and is true.
     pub fn is_true(&self, name: &str) -> bool {
         self.value(name).and_then(AttrValue::as_bool).unwrap_or(false)
     }
@@ -227,7 +227,8 @@ fn has_own_elements(program: &Program, op: OpId) -> bool {
 /// The text of `op` in custom syntax from its name to its dictionary; empty in the generic form.
 fn own_syntax(program: &Program, op: OpId) -> Span {
     if let Some(signature) = program.signature(op).get().map(|id| &program.signatures()[id]) {
-        // Without syntax in the example, attributes are in the dictionaries of all ops with this signature.
+        // If the example has no custom syntax, the attributes are in the dictionaries of all ops
+        // with this signature.
         if signature.example == op || signature.syntax.is_empty() {
             return signature.syntax;
         }

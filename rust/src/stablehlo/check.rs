@@ -12,7 +12,8 @@ use super::view::OpView;
 use crate::mlir::wrong_count;
 
 impl Definition {
-    /// Checks `op` against this definition; the error has MLIR's messages, mostly one, at most two.
+    /// Checks `op` against this definition; the error has MLIR's messages, usually one, at most
+    /// two.
     pub fn check(&self, op: &OpView<'_>) -> Result<(), Vec<String>> {
         self.check_types(op).map_err(|mistake| vec![mistake.of(op.name)])?;
         self.check_inferred(op)
@@ -60,7 +61,7 @@ impl Definition {
             _ => Err(not_inferred(op, inferred)),
         }
     }
-    /// Whether the inferred types match those given, as far as MLIR compares them.
+    /// Whether the inferred types match the given ones, as far as MLIR compares them.
     fn fits(&self, types: &[ValueType], given: &[&ValueType]) -> bool {
         match self.compares {
             Compares::Shapes => {
@@ -112,7 +113,7 @@ impl Definition {
         if !lacks_one && wrong.is_none() {
             return Ok(());
         }
-        // One that lacks is reported before one that is wrong.
+        // A missing attribute is reported before a wrong one.
         let mut required = self.attributes.iter().filter(|known| known.is_required);
         Err(of_op(match (required.find(|known| op.attributes.get(known.name).is_none()), wrong) {
             (Some(known), _) => format!("requires attribute '{}'", known.name),
@@ -175,7 +176,7 @@ fn not_inferred(op: &OpView<'_>, inferred: Result<ResultTypes, Mistake>) -> Vec<
     said.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
-/// Checks that there are as many operands or results (`noun`) as `groups` have.
+/// Checks that the number of operands or results (`noun`) matches `groups`.
 #[inline]
 fn count_in(noun: &str, groups: &[Group], has: usize) -> Result<(), Mistake> {
     let (mut least, mut is_open) = (0, false);
@@ -189,7 +190,8 @@ fn count_in(noun: &str, groups: &[Group], has: usize) -> Result<(), Mistake> {
     count_of(noun, least, is_open, has)
 }
 
-/// Checks that there are `needs` operands, results or regions (`noun`), or more if `is_open`.
+/// Checks that there are `needs` operands, results or regions (`noun`), or at least that many if
+/// `is_open`.
 fn count_of(noun: &str, needs: usize, is_open: bool, has: usize) -> Result<(), Mistake> {
     if has == needs || is_open && has > needs {
         return Ok(());
@@ -223,7 +225,7 @@ fn types(side: &str, groups: &[Group], types: &[&ValueType]) -> Result<(), Mista
     types_in_lists(side, groups, num_variadic, types)
 }
 
-/// Checks the types of operands or results of which there may be any number.
+/// Checks the types of operands or results in variadic groups.
 fn types_in_lists(
     side: &str,
     groups: &[Group],
@@ -238,7 +240,7 @@ fn types_in_lists(
         let (own, others) = left.split_at(count.min(left.len()));
         let mut last: Option<&ValueType> = None;
         for (at, &ty) in own.iter().enumerate() {
-            // Of consecutive values with one type only the first is checked.
+            // Of consecutive values with one type, only the first is checked.
             let is_new = last.replace(ty).is_none_or(|last| !std::ptr::eq(last, ty));
             if is_new && !constraint::admits(group.takes, ty) {
                 return Err(wrong_type(side, types.len() - left.len() + at, group, ty));

@@ -14,7 +14,7 @@ use crate::inline_list::InlineList;
 use crate::ir::{OpTraits, Program};
 use crate::mlir::AttrValue;
 
-/// What is known of the ops of one name.
+/// Cached results for the ops of one name.
 struct Named<'p> {
     name: &'p str,
     definition: Option<&'static Definition>,
@@ -23,20 +23,22 @@ struct Named<'p> {
     recent: Recent<'p>,
 }
 
-/// Checks ops of a program, and caches the results by signature.
+/// Checks the ops of a program, and caches the results by signature.
 pub struct Checker<'p> {
     program: &'p Program,
     /// The text that the program was read from.
     source: &'p [u8],
     types: TypeCache<'p>,
-    /// For each string, one more than the place in `named` of the ops with this name; 0 if they are not there yet.
+    /// For each string, one more than the index in `named` for ops with this name; 0 if there is no
+    /// entry yet.
     places: Vec<u32>,
     named: Vec<Named<'p>>,
-    /// The name of constants, and for each type whether plain constants of this name may have it, as far as it is known.
+    /// The name of constants, and for each type whether plain constants of this name may have it,
+    /// if known.
     constants: (StrId, Vec<bool>),
     /// For each signature, whether an op with it was found valid.
     is_right: Vec<bool>,
-    /// What earlier programs tell of signatures.
+    /// The signatures that are valid according to earlier programs.
     verified: Verified,
 }
 
@@ -61,8 +63,8 @@ impl<'p> Checker<'p> {
             verified: Verified::take(program.shardy()),
         }
     }
-    /// A checker for the ops of `program`, which no pass has changed, that has checked what all ops with a signature have
-    /// in common.
+    /// A checker for the ops of `program`, which no pass has changed. All checks that depend only
+    /// on the signature are done already.
     pub fn of_parsed(program: &'p Program) -> Self {
         let mut checker = Self::new(program);
         for id in program.signatures().ids() {
@@ -70,7 +72,7 @@ impl<'p> Checker<'p> {
         }
         checker
     }
-    /// Checks the first op with this signature, if its signature tells whether it is valid.
+    /// Checks the first op with this signature, if the signature determines whether it is valid.
     fn signature(&mut self, id: SignatureId) {
         let program = self.program;
         let signature = &program.signatures()[id];
@@ -79,11 +81,12 @@ impl<'p> Checker<'p> {
         let op = signature.example;
         if is_judged_by_signature(program, op, definition) {
             let (operands, results) = (&signature.operand_types, &signature.result_types);
-            // What is wrong is said of each op with this signature.
+            // Errors are reported for each op with this signature later.
             let _ = self.judge(op, id, place, definition, Types { operands, results });
         }
     }
-    /// Whether an op with the signature of `op` was found valid; the ops inside it are valid then too.
+    /// Whether an op with the signature of `op` was found valid; then the ops inside it are valid
+    /// too.
     #[inline]
     pub fn is_known(&self, op: OpId) -> bool {
         let program = self.program;
@@ -92,7 +95,8 @@ impl<'p> Checker<'p> {
         let is_right = self.is_right.get(signature.index()) == Some(&true);
         is_right && (program.num_regions(op) == 0 || !has_written_region(program, op))
     }
-    /// The first op from `next` on that has regions, or that is neither known nor a plain constant.
+    /// The first op from `next` on that has regions, or that is neither known to be valid nor a
+    /// plain constant.
     pub fn past_settled(&mut self, mut next: usize) -> usize {
         let program = self.program;
         while next < program.num_op_ids() {
@@ -105,7 +109,8 @@ impl<'p> Checker<'p> {
         }
         next
     }
-    /// Whether `op` has a definition; if it does not match it, MLIR's messages, mostly one, at most two.
+    /// Whether `op` has a definition. If it does not conform to it, the error has MLIR's messages,
+    /// usually one, at most two.
     pub fn check(&mut self, op: OpId) -> Result<bool, Vec<String>> {
         let program = self.program;
         let place = self.place(program.op_name_id(op));
@@ -125,7 +130,8 @@ impl<'p> Checker<'p> {
         }
         self.check_by(op, place, definition, types).map(|()| true)
     }
-    /// Whether `op` is a constant in custom syntax without attributes whose type a constant may have.
+    /// Whether `op` is a constant in custom syntax without attributes, of a type that constants may
+    /// have.
     #[inline]
     pub fn is_plain_constant(&mut self, op: OpId) -> bool {
         let program = self.program;
@@ -158,10 +164,10 @@ impl<'p> Checker<'p> {
         }
         true
     }
-    /// Whether `op`, a constant, is written in custom syntax.
+    /// Whether `op`, a constant, is in custom syntax.
     #[inline]
     fn has_written_value(&self, op: OpId) -> bool {
-        // Mostly one space and then the value.
+        // Usually one space and then the value.
         let end = self.program.printing().op(op).dict.end as usize;
         let next = self.source.get(end..).unwrap_or_default();
         match *next {
@@ -169,7 +175,8 @@ impl<'p> Checker<'p> {
             _ => self.program.has_written_value(op),
         }
     }
-    /// Checks `op`, whose signature tells whether it is valid, unless an op of an earlier program has told already.
+    /// Checks `op`, whose signature determines whether it is valid, unless an op of an earlier
+    /// program was valid.
     fn judge(
         &mut self,
         op: OpId,
@@ -188,11 +195,11 @@ impl<'p> Checker<'p> {
         self.is_right[signature.index()] = true;
         Ok(())
     }
-    /// Keeps what was found out for later programs.
+    /// Keeps the results for later programs.
     pub fn finish(self) {
         self.verified.leave(self.program.signatures(), self.program.has_aliases());
     }
-    /// The place of what is known of the ops called `name`.
+    /// The index of the cached results for ops called `name`.
     #[inline]
     fn place(&mut self, name: StrId) -> usize {
         match self.places.get(name.index()) {
@@ -211,8 +218,8 @@ impl<'p> Checker<'p> {
         self.places[id.index()] = self.named.len() as u32;
         self.named.len() - 1
     }
-    /// Whether all values of `op` have one type, a valid tensor type, and the definition has no other
-    /// condition, which is the case for most elementwise ops.
+    /// Whether all values of `op` have one type, a valid tensor type, and the definition has no
+    /// other condition, as for most elementwise ops.
     fn is_plain(
         &mut self,
         op: OpId,
@@ -236,7 +243,7 @@ impl<'p> Checker<'p> {
         }
         self.admits(place, definition, ty)
     }
-    /// Whether the definition of the name at `place`, of a plain op, has values of type `ty`.
+    /// Whether the definition of a plain op, whose name is at `place`, admits values of type `ty`.
     #[inline]
     fn admits(&mut self, place: usize, definition: &Definition, ty: TypeId) -> bool {
         let known = &mut self.named[place].plain_type;
@@ -317,10 +324,10 @@ impl<'p> Checker<'p> {
     }
 }
 
-/// How many names the ops of most programs have at most.
+/// Most programs have at most this many op names.
 const USUAL_NAMES: usize = 32;
 
-/// Ops with at most this many operands and results are checked without allocations for their types.
+/// Ops with at most this many operands and results are checked without allocating lists of types.
 const NUM_INLINE: usize = 8;
 
 fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) -> RegionView<'a> {
@@ -338,14 +345,14 @@ fn region<'a>(program: &'a Program, types: &'a TypeCache<'_>, region: RegionId) 
     }
 }
 
-/// Whether an attribute of this name may be in the definition of an op.
+/// Whether an attribute of this name may be part of an op's definition.
 fn is_inherent(program: &Program, name: StrId) -> bool {
     !program.str(name).contains('.')
 }
 
-/// Whether ops with the signature of `op` are valid if `op` is: the checks look at nothing else. The signature says neither
-/// what written regions hold nor which attributes are written as properties, which ops of definitions without attributes
-/// must not have.
+/// Whether the signature of `op` determines whether it is valid. It does not if `op` has a region
+/// in its text, or if its definition has no attributes and it might have properties, since
+/// signatures contain neither.
 fn is_judged_by_signature(program: &Program, op: OpId, definition: &Definition) -> bool {
     !definition.looks_around
         && !has_written_region(program, op)

@@ -1,4 +1,4 @@
-//! Compatible types: equal but for dynamic sizes.
+//! Compatibility of types: equality except for dynamic sizes.
 //!
 //! Source: `Base.cpp` of `StableHLO`, `verifyCompatibleShape` of MLIR.
 
@@ -19,8 +19,7 @@ pub fn compatible_shapes(a: &[Size], b: &[Size]) -> bool {
     a.len() == b.len() && (0..a.len()).all(|dim| compatible_sizes(a[dim], b[dim]))
 }
 
-/// Whether both are tensors or buffers that may have the same shape, or neither is one and they are
-/// equal.
+/// Whether both are tensors or buffers of compatible shape, or neither is one and they are equal.
 #[inline]
 pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     if let (ValueType::Tensor(a), ValueType::Tensor(b)) = (a, b) {
@@ -29,7 +28,7 @@ pub fn of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     are_of_compatible_shape(a, b)
 }
 
-/// [`of_compatible_shape`] of types not all of which are tensors of known rank.
+/// [`of_compatible_shape`] for types that are not all ranked tensors.
 fn are_of_compatible_shape(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (None, None) => a == b,
@@ -50,7 +49,7 @@ pub fn of_same_element(a: &ValueType, b: &ValueType) -> bool {
     are_of_same_element(a, b)
 }
 
-/// [`of_same_element`] of types not all of which are tensors of known rank.
+/// [`of_same_element`] for types that are not all ranked tensors.
 fn are_of_same_element(a: &ValueType, b: &ValueType) -> bool {
     match (a.element(), b.element()) {
         (Some(a), Some(b)) => a == b,
@@ -92,19 +91,19 @@ pub fn same_elements_or_floats(a: &Element, b: &Element) -> bool {
     a == b || (a.is_float() && b.is_float())
 }
 
-/// Whether types have compatible shapes and the same elements.
+/// Whether types have compatible shapes and equal element types.
 pub fn same_but_for_unknown_sizes(a: &ValueType, b: &ValueType) -> bool {
     of_compatible_shape(a, b) && a.element().is_some() && a.element() == b.element()
 }
 
-/// Whether types have compatible shapes and the same elements but for the precision of floats.
+/// Whether types have compatible shapes and equal element types except for the precision of floats.
 pub fn same_but_for_precision(a: &ValueType, b: &ValueType) -> bool {
     of_compatible_shape(a, b)
         && a.element().zip(b.element()).is_some_and(|(a, b)| same_elements_or_floats(a, b))
 }
 
-/// Whether an element of type `from` can be promoted to type `to`: integers and complex numbers to at least as
-/// many bits, floats to floats of any precision.
+/// Whether an element of type `from` can be promoted to type `to`: integers and complex numbers to
+/// at least as many bits, floats to floats of any precision.
 pub fn is_promotable(from: &Element, to: &Element) -> bool {
     match (from, to) {
         (Element::Integer { .. }, Element::Integer { .. })
@@ -120,7 +119,7 @@ fn mismatch(dim: usize, left: i64, right: i64) -> Mistake {
     bare(format!("Mismatched dimension sizes {left} and {right} in dimension {dim}"))
 }
 
-/// Merges the sizes and bounds of a dim that is both `left` and `right`.
+/// Merges the sizes and bounds of a dim that satisfies both `left` and `right`.
 pub fn most_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<Bounded, Mistake> {
     let ((left, left_bound), (right, right_bound)) = (left, right);
     let bound = left_bound.or(right_bound);
@@ -136,7 +135,7 @@ pub fn most_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<B
     }
 }
 
-/// Merges the sizes and bounds of a dim that is either `left` or `right`.
+/// Merges the sizes and bounds of a dim that satisfies `left` or `right`.
 pub fn least_specific_size(dim: usize, left: Bounded, right: Bounded) -> Result<Bounded, Mistake> {
     let bound = match (left, right) {
         ((Some(left), _), (Some(right), _)) if left != right => {
@@ -176,7 +175,8 @@ fn merged_tensors(tensors: &[&Tensor], merge: Merge) -> Result<Tensor, Mistake> 
     Ok(merged)
 }
 
-/// The first of `types` if all are tensors of its shape without encodings, so that it is all of them merged.
+/// The first of `types` if all are tensors of its shape without encodings, so that merging gives
+/// that type.
 fn common_tensor<'t>(types: &[&'t ValueType]) -> Option<&'t Tensor> {
     let (first, others) = types.split_first()?;
     let first = first.tensor().filter(|first| first.encoding.is_none())?;
@@ -189,7 +189,8 @@ fn common_tensor<'t>(types: &[&'t ValueType]) -> Option<&'t Tensor> {
     Some(first)
 }
 
-/// The most specific type compatible with all of `types`: each size from the first type in which it is static.
+/// The most specific type compatible with all of `types`: each size is that of the first type in
+/// which it is static.
 pub fn most_specific(types: &[&ValueType]) -> Result<ValueType, Mistake> {
     if let Some(first) = common_tensor(types) {
         return Ok(ValueType::Tensor(first.clone()));

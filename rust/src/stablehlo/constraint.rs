@@ -1,4 +1,4 @@
-//! The types that a value of an op may have, and MLIR's name for them.
+//! Type constraints on operands and results, with MLIR's description of them.
 
 use super::element::{Element, Elements};
 use super::types::{Tensor, ValueType};
@@ -14,30 +14,30 @@ pub enum Alternative {
     Token,
     /// A future.
     Future,
-    /// A tuple of these, or of tuples of these.
+    /// A tuple of these alternatives, or of nested tuples of them.
     Tuple(&'static [Alternative]),
 }
 
 /// A constraint on the dims of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// The number of dims may be unknown.
+    /// Any tensor, ranked or not.
     Any,
-    /// The number of dims is known.
+    /// A ranked tensor.
     Ranked,
-    /// There are no dims.
+    /// A tensor without dims.
     Scalar,
-    /// There is one dim.
+    /// A tensor with one dim.
     Vector,
-    /// All sizes are known.
+    /// A static tensor.
     Static,
-    /// All sizes are known, or all but one that has a bound.
+    /// A static tensor, or one with a single dynamic dim, which has a bound.
     StaticOrBounded,
-    /// There is one dim of known size.
+    /// A static tensor with one dim.
     StaticVector,
-    /// There is one dim of known size, and elements are integers.
+    /// A static tensor with one dim and integer elements.
     StaticIntegerVector,
-    /// There are two dims of known size.
+    /// A static tensor with two dims and integer elements.
     StaticIntegerMatrix,
 }
 
@@ -77,7 +77,7 @@ pub type Constraint = &'static [Alternative];
 /// Whether `ty` satisfies `constraint`.
 #[inline]
 pub fn admits(constraint: &[Alternative], ty: &ValueType) -> bool {
-    // Most values are tensors, and most constraints start with them.
+    // Most values are tensors, and most constraints begin with a tensor alternative.
     if let ([Alternative::Tensor(form, sets), ..], ValueType::Tensor(tensor)) = (constraint, ty) {
         if is_in(sets, &tensor.element) && form.admits(tensor) {
             return true;
@@ -110,7 +110,8 @@ impl Alternative {
                 types.iter().all(|ty| self.admits(ty) || admits(inner, ty))
             }
             (Self::Token, ValueType::Token) | (Self::Future, ValueType::Future(_)) => true,
-            // What takes more than tensors may take types of dialects that `StableHLO` does not know.
+            // Constraints that admit more than tensors also admit types of dialects that
+            // `StableHLO` does not know.
             (Self::Token, ValueType::Other(_)) => ty.is_foreign(),
             _ => false,
         }
@@ -144,13 +145,13 @@ const fn ranked(sets: &'static [Elements]) -> Alternative {
     Alternative::Tensor(Form::Ranked, sets)
 }
 
-/// All element types but those quantized with scales along a dim.
+/// All element types except per-axis quantized ones.
 pub const ALL: &[Elements] = &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED];
-/// All element types, those quantized with scales along a dim included.
+/// All element types, including per-axis quantized ones.
 pub const ALL_PER_AXIS: &[Elements] =
     &[E::FLOAT, E::BOOL, E::INTEGER, E::COMPLEX, E::QUANTIZED, E::PER_AXIS];
 
-/// Tensors of any elements but those with scales along a dim.
+/// Tensors of any elements except per-axis quantized ones.
 pub const TENSOR: Constraint = &[ranked(ALL)];
 /// Tensors of any elements.
 pub const PER_AXIS_TENSOR: Constraint = &[ranked(ALL_PER_AXIS)];
@@ -184,7 +185,7 @@ pub const FUTURE: Constraint = &[Future];
 pub const TENSOR_OR_TOKEN: Constraint = &[ranked(ALL), Token];
 /// Tensors of any elements, and tokens.
 pub const PER_AXIS_OR_TOKEN: Constraint = &[ranked(ALL), ranked(&[E::PER_AXIS]), Token];
-/// Tensors, those with scales along a dim too, tokens and buffers.
+/// Tensors, including per-axis quantized ones, tokens and buffers.
 pub const PER_AXIS_TOKEN_OR_BUFFER: Constraint =
     &[ranked(ALL), ranked(&[E::PER_AXIS]), Token, Buffer(ALL)];
 const IN_TUPLES: Constraint = &[ranked(ALL), Buffer(ALL), ranked(&[E::PER_AXIS]), Token];

@@ -1,5 +1,5 @@
-//! Definitions of ops: their operands, results, attributes, regions and traits, and the inference of result
-//! types.
+//! Definitions of ops: their operands, results, attributes, regions and traits, and the inference
+//! of result types.
 
 use super::attribute_kinds::Kind;
 use super::constraint::Constraint;
@@ -9,9 +9,9 @@ use super::traits::Trait;
 use super::view::OpView;
 use crate::shardy::{Change, Version};
 
-/// Checks the conditions on an op that its traits do not express.
+/// Checks conditions on an op that its traits do not express.
 pub type Verify = fn(&OpView<'_>) -> Result<(), Mistake>;
-/// Infers the result types. Element types that cannot be inferred are those of the op's results.
+/// Infers the result types. Element types that cannot be inferred are taken from the op's results.
 pub type Infer = fn(&OpView<'_>) -> Result<ResultTypes, Mistake>;
 
 /// A group of operands or results.
@@ -19,7 +19,7 @@ pub type Infer = fn(&OpView<'_>) -> Result<ResultTypes, Mistake>;
 pub struct Group {
     /// The types that they may have.
     pub takes: Constraint,
-    /// Whether there may be any number of them, rather than one.
+    /// Whether it is variadic; otherwise there is exactly one.
     pub is_variadic: bool,
 }
 
@@ -43,11 +43,11 @@ pub struct AttributeDefinition {
     pub is_required: bool,
 }
 
-/// An attribute that an op has to have.
+/// A required attribute.
 pub const fn required(name: &'static str, kind: Kind) -> AttributeDefinition {
     AttributeDefinition { name, kind, is_required: true }
 }
-/// An attribute that an op may have.
+/// An optional attribute.
 pub const fn optional(name: &'static str, kind: Kind) -> AttributeDefinition {
     AttributeDefinition { name, kind, is_required: false }
 }
@@ -55,11 +55,11 @@ pub const fn optional(name: &'static str, kind: Kind) -> AttributeDefinition {
 /// The regions of an op.
 #[derive(Clone, Copy, Debug)]
 pub enum Regions {
-    /// These, of one block each.
+    /// Regions with these names, with one block each.
     Named(&'static [&'static str]),
-    /// Any number of regions of one block each, with this name in messages.
+    /// Any number of regions with one block each, and their name in messages.
     Branches(&'static str),
-    /// Any number of any regions.
+    /// Any number of regions, without conditions.
     Any,
 }
 
@@ -70,7 +70,7 @@ pub enum Compares {
     Types,
     /// Shapes only.
     Shapes,
-    /// Not at all: [`Definition::verify`] checks them.
+    /// They are not compared: [`Definition::verify`] checks them.
     Nothing,
 }
 
@@ -95,11 +95,11 @@ pub struct Definition {
     pub infer: Option<Infer>,
     /// How MLIR compares the result types with the inferred ones.
     pub compares: Compares,
-    /// The number of operands if the op is *plain*: it is valid whenever operands and result have one admitted
-    /// type and it has none of its attributes.
+    /// The number of operands if the op is *plain*: it is valid whenever operands and result have
+    /// the same admitted type and none of its attributes is set.
     pub is_plain: Option<usize>,
-    /// Whether the checks depend on more than the signature: on the values of operands that are constants, or on
-    /// the function that the op names.
+    /// Whether validity depends on more than the signature: on operands that are constants, or on a
+    /// function that the op refers to.
     pub looks_around: bool,
 }
 
@@ -127,16 +127,17 @@ pub struct Family {
     pub ops: &'static [&'static str],
     /// The definition of each of the ops.
     pub definition: Definition,
-    /// The change of Shardy that brought this definition, and the definition before it, if there was any.
+    /// The change of Shardy that introduced this definition, and the earlier definition, if there
+    /// was one.
     pub since: Option<(Change, Option<&'static Definition>)>,
 }
 
 impl Family {
-    /// The family with a definition that came with `change`; `before` is the one before it.
+    /// The family with a definition that `change` introduced; `before` is the earlier one.
     pub const fn since(self, change: Change, before: Option<&'static Definition>) -> Self {
         Self { since: Some((change, before)), ..self }
     }
-    /// The definition in this version, if the ops are part of it.
+    /// The definition in this version, if the version has the ops.
     pub const fn definition_in(&'static self, shardy: Version) -> Option<&'static Definition> {
         match self.since {
             Some((change, before)) if !shardy.has(change) => before,

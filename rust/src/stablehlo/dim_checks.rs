@@ -7,10 +7,10 @@ pub fn list(dims: &[i64]) -> String {
     dims.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Lists of at most this many numbers are compared pair by pair, without an allocation.
+/// Lists of at most this many numbers are compared pairwise, without an allocation.
 const NUM_SHORT: usize = 8;
 
-/// Whether no number is in `list` twice.
+/// Whether no number occurs twice in `list`.
 pub fn is_unique(list: &[i64]) -> bool {
     if list.len() <= NUM_SHORT {
         return (1..list.len()).all(|at| !list[..at].contains(&list[at]));
@@ -20,7 +20,7 @@ pub fn is_unique(list: &[i64]) -> bool {
     sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// Checks that no dim is in the two lists together more than once.
+/// Checks that no dim occurs twice in the two lists together.
 pub fn distinct(a: &[i64], b: &[i64], a_name: &str, b_name: &str) -> Result<(), Mistake> {
     let is_short = a.len() + b.len() <= NUM_SHORT;
     if is_short && is_unique(a) && is_unique(b) && !a.iter().any(|dim| b.contains(dim)) {

@@ -1,8 +1,9 @@
-//! Readers of the dimension numbers of ops: the one definition for verification, sharding rules, costs and programs of
-//! one device.
+//! Parses the dimension numbers of ops, for verification, sharding rules, costs and per-device
+//! programs.
 //!
-//! Each reader is generic over the type of a dim. As `usize`, the default, attributes with negative numbers are not
-//! read; as `i64` any number is, for verification to refuse it.
+//! Each function is generic over the type of a dim. With `usize`, the default, attributes with
+//! negative numbers are rejected; with `i64` any number is accepted, so that verification can
+//! report it.
 
 use crate::inline_list::InlineList;
 use crate::ir::joined;
@@ -10,7 +11,7 @@ use crate::mlir::AttrValue;
 
 /// The type of the number of a dim: `usize` or `i64`.
 pub trait DimNumber: Copy + Default {
-    /// The number that an attribute has; `None` if it is none of this type.
+    /// The number in an attribute; `None` if this type does not have it.
     fn from_attribute(value: i64) -> Option<Self>;
 }
 
@@ -30,7 +31,7 @@ pub fn to_dims<D: DimNumber>(values: &[i64]) -> Option<Vec<D>> {
     values.iter().map(|&value| D::from_attribute(value)).collect()
 }
 
-/// The dims that field `name` lists; none if the field is not written.
+/// The dims in field `name`; empty if there is no such field.
 fn dims<D: DimNumber, L: Default + Extend<D>>(numbers: &AttrValue<'_>, name: &str) -> Option<L> {
     let mut list = L::default();
     match numbers.field(name) {
@@ -49,12 +50,12 @@ fn dims<D: DimNumber, L: Default + Extend<D>>(numbers: &AttrValue<'_>, name: &st
     Some(list)
 }
 
-/// The dim in field `name`, 0 if the field is not written.
+/// The dim in field `name`; 0 if there is no such field.
 fn dim<D: DimNumber>(numbers: &AttrValue<'_>, name: &str) -> Option<D> {
     D::from_attribute(numbers.field(name).map_or(Some(0), AttrValue::as_int)?)
 }
 
-/// Some dims of an operand, mostly few.
+/// Some dims of an operand, usually few.
 pub type DimList<D> = InlineList<D, 4>;
 
 /// `#stablehlo.dot`
@@ -83,7 +84,8 @@ impl<D: DimNumber> Default for DotDims<D> {
 }
 
 impl<D: DimNumber> DotDims<D> {
-    /// Reads `dot_dimension_numbers`, or the part of `ragged_dot_dimension_numbers` that is the same.
+    /// Reads `dot_dimension_numbers`, or the fields of `ragged_dot_dimension_numbers` with the same
+    /// meaning.
     pub fn read(numbers: &AttrValue<'_>) -> Option<Self> {
         Some(Self {
             lhs_batching: dims::<D, _>(numbers, "lhs_batching_dimensions")?,
@@ -99,9 +101,9 @@ impl<D: DimNumber> DotDims<D> {
 pub struct RaggedDotDims<D = usize> {
     /// The dims that `dot_general` has too.
     pub dot: DotDims<D>,
-    /// The dim of the left operand that is cut into groups.
+    /// The dim of the left operand that is divided into groups.
     pub lhs_ragged: Vec<D>,
-    /// The dim of the right operand with an index for each group.
+    /// The dim of the right operand that is indexed by group.
     pub rhs_group: Vec<D>,
 }
 
@@ -125,9 +127,9 @@ pub struct ConvDims<D = usize> {
     pub input_feature: D,
     /// The other dims of the input.
     pub input_spatial: Vec<D>,
-    /// The dim of the kernel for features of the input.
+    /// The input feature dim of the kernel.
     pub kernel_input_feature: D,
-    /// The dim of the kernel for features of the output.
+    /// The output feature dim of the kernel.
     pub kernel_output_feature: D,
     /// The other dims of the kernel.
     pub kernel_spatial: Vec<D>,
@@ -185,15 +187,15 @@ impl ConvDims {
 pub struct IndexingDims<D = usize> {
     /// Dims of the slices that correspond to dims of the input.
     pub window: Vec<D>,
-    /// Dims of the input that slices do not have.
+    /// Dims of the input that are not dims of the slices.
     pub collapsed: Vec<D>,
     /// Batching dims of the input.
     pub input_batching: Vec<D>,
     /// Batching dims of the indices.
     pub indices_batching: Vec<D>,
-    /// Which dim of the input each part of an index is for.
+    /// The dim of the input that each component of an index vector indexes.
     pub index_map: Vec<D>,
-    /// The dim of the indices that holds the parts of an index.
+    /// The dim of the indices along which index vectors are stored.
     pub index_vector: D,
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::rc::Rc;
 
-/// The element type of a tensor. A foreign one (see [`Element::is_foreign`]) is in all sets and equal to any other, so
-/// that nothing is checked of it.
+/// The element type of a tensor. A foreign type (see [`Element::is_foreign`]) is in all sets and
+/// equal to any other, so that it passes all checks.
 #[derive(Clone, Debug)]
 pub enum Element {
     /// A float that `StableHLO` has: `f32`, `bf16`, `f8E4M3FN`.
@@ -22,7 +22,7 @@ pub enum Element {
     Index,
     /// `complex<part>`
     Complex(Rc<Element>),
-    /// Any other type, as text: one of a dialect of its own, such as `!quant.uniform<...>`.
+    /// Any other type, as text, such as `!quant.uniform<...>`.
     Other(Rc<str>),
 }
 
@@ -43,7 +43,7 @@ impl PartialEq for Element {
     }
 }
 
-/// A float that `StableHLO` has, by its place in [`FLOATS`].
+/// A float type of `StableHLO`, by its index in [`FLOATS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Float(u8);
 
@@ -63,7 +63,7 @@ impl Float {
     }
 }
 
-/// What the name of an integer type says of its sign.
+/// The signedness in the name of an integer type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sign {
     /// `i32`
@@ -94,7 +94,7 @@ const FLOATS: [&str; 15] = [
 const OTHER_FLOATS: [&str; 3] = ["tf32", "f80", "f128"];
 
 impl Element {
-    /// The element type that `text` spells.
+    /// The element type with the name `text`.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         if let Some(integer) = Self::integer(text) {
@@ -136,7 +136,7 @@ impl Element {
     pub const fn is_float(&self) -> bool {
         matches!(self, Self::Float(_) | Self::OtherFloat(_))
     }
-    /// Whether it is an integer of any width and sign; `index` is none.
+    /// Whether it is an integer of any width and sign; `index` is not.
     pub const fn is_integer(&self) -> bool {
         matches!(self, Self::Integer { .. })
     }
@@ -145,7 +145,8 @@ impl Element {
         let is_same = matches!((self, other), (Self::Other(a), Self::Other(b)) if a == b);
         is_same || self.is_foreign() || other.is_foreign()
     }
-    /// Whether it is a type of a dialect that MLIR and `StableHLO` do not have, such as a quantized one.
+    /// Whether it is a type of a dialect that is neither MLIR's nor `StableHLO`'s, such as a
+    /// quantized type.
     pub fn is_foreign(&self) -> bool {
         match self {
             Self::Complex(part) => part.is_foreign(),
@@ -153,7 +154,7 @@ impl Element {
             _ => false,
         }
     }
-    /// The part of a complex type, or the type itself.
+    /// The type of the parts of a complex type, or the type itself.
     pub fn real_part(&self) -> &Self {
         match self {
             Self::Complex(part) => part,
@@ -165,7 +166,7 @@ impl Element {
     pub fn into_complex(self) -> Self {
         Self::Complex(Rc::new(self))
     }
-    /// The width of an element in bits in MLIR: of a complex one, that of both parts.
+    /// The width of an element in bits in MLIR; for a complex type, the width of both parts.
     pub fn bits(&self) -> Option<u32> {
         match self {
             Self::Integer { bits, .. } => Some(*bits),

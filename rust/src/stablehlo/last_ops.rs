@@ -1,8 +1,9 @@
-//! A cache within a program: the signature that was verified last for each op name and syntax.
+//! A cache within a program: the last op that was verified for each op name and each text of
+//! attributes.
 //!
-//! Ops of one name mostly differ in their types alone, and these in sizes alone. What stands between name and types of
-//! an op in its syntax is compared with that of the last ops of that name, apart from SSA names: by the keys of their
-//! signatures.
+//! Most ops of one name differ only in their types, and most of these only in sizes. The custom
+//! syntax between an op's name and its types is compared with that of the last ops of the same
+//! name, without SSA names, by the keys of their signatures without types.
 
 use super::attributes::Attributes;
 use super::definition::Definition;
@@ -25,7 +26,7 @@ pub struct LastOp<'p> {
 }
 
 impl<'p> LastOp<'p> {
-    /// An op with these attributes of which nothing else is known.
+    /// An op with these attributes, which was not checked yet.
     pub fn new(attributes: Attributes<'p>) -> Self {
         Self { attributes, ..Self::default() }
     }
@@ -34,19 +35,19 @@ impl<'p> LastOp<'p> {
 /// The types of an op without the sizes of dims.
 #[derive(Default)]
 pub struct LastTypes {
-    /// How many operands and regions it has.
+    /// The numbers of operands and regions.
     counts: [usize; 2],
-    /// The outlines of the types of its operands and results; empty if there is no such op.
+    /// The outlines of the types of its operands and results; empty if there is no op yet.
     outlines: InlineList<Outline, 4>,
 }
 
 impl LastTypes {
-    /// Whether they are of this many operands and regions, and have these outlines, operands first.
+    /// Whether an op has these numbers of operands and regions, and these outlines, operands first.
     #[inline]
     pub fn are(&self, counts: [usize; 2], outlines: &[Outline]) -> bool {
         !self.outlines.is_empty() && self.counts == counts && *self.outlines == *outlines
     }
-    /// The types of an op with this many operands and regions.
+    /// The types of an op with these numbers of operands and regions.
     pub fn new(counts: [usize; 2], outlines: &[Outline]) -> Self {
         Self { counts, outlines: InlineList::of(outlines) }
     }
@@ -58,15 +59,15 @@ pub struct Recent<'p> {
     /// The types of the last one that was found valid.
     pub types: LastTypes,
     last: LastOp<'p>,
-    /// The last op of each of some other keys.
+    /// The last op for each of some other keys.
     others: Vec<LastOp<'p>>,
 }
 
-/// The most other keys of one name.
+/// The most other keys for one name.
 const MAX_OTHERS: usize = 16;
 
 impl<'p> Recent<'p> {
-    /// Makes the last op the one with `key` and this form; whether there is one.
+    /// Makes the op with `key` and this form the last op; returns whether there is one.
     fn recall(&mut self, key: &str, is_generic: bool) -> bool {
         let is_alike = |other: &&mut LastOp<'_>| other.key == key && other.is_generic == is_generic;
         let found = self.others.iter_mut().find(is_alike);
@@ -79,8 +80,9 @@ impl<'p> Recent<'p> {
             self.others.push(before);
         }
     }
-    /// The last op with the syntax of `op`, which has the name of these, with the attributes of `op` of which `definition`
-    /// knows, and the last types; `None` if the signature of `op` does not have these, or not which of them are properties.
+    /// The last op with the same key as `op`, including the attributes that `definition` has, and
+    /// the last types. `None` if the signature of `op` does not have its attributes, or does not
+    /// tell which of them are properties.
     pub fn of(
         &mut self,
         program: &'p Program,
@@ -114,7 +116,7 @@ impl<'p> Recent<'p> {
     }
 }
 
-/// Whether all attributes of `op` are properties, `<{...}>`, and none of them is of another dialect.
+/// Whether all attributes of `op` are properties, `<{...}>`, without a dialect in their names.
 fn has_only_properties(program: &Program, op: OpId) -> bool {
     let Some(outside) = program.op_dict_span(op) else { return false };
     program.op_attrs(op).iter().all(|attr| {
@@ -123,8 +125,8 @@ fn has_only_properties(program: &Program, op: OpId) -> bool {
     })
 }
 
-/// Whether `stem`, the key without types of a signature, is that of an op called `name` in custom syntax, which has no
-/// properties apart from its attributes: its text comes after the name.
+/// Whether `stem`, the key without types of a signature, is that of an op called `name` in custom
+/// syntax: its text follows the name. Such an op has no properties besides its attributes.
 fn is_custom(stem: &str, name: &str) -> bool {
     stem.as_bytes().get(name.len()).is_some_and(|&byte| byte != b'\0')
 }

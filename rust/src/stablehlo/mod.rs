@@ -1,16 +1,18 @@
 //! Verifies the ops of `StableHLO` and CHLO, and infers their result types.
 //!
-//! A [`Definition`] lists the operands, results, attributes and regions of an op, the relations between their
-//! types, and how to infer result types from operands and attributes. One table of definitions, by families,
-//! is used to make ops ([`infer`]) and to check them ([`Checker`]).
-//! Shape functions depend on types ([`types`]) and attributes ([`attributes`]) and no program, so that result
-//! types can be inferred before an op is made; dimension numbers have one reader each ([`dims`]), and so
-//! have windows ([`windows`]). The trip counts of loops follow from their conditions and bodies ([`trips`]).
+//! A [`Definition`] has the operands, results, attributes and regions of an op, the relations
+//! between their types, and the inference of result types from operands and attributes. The same
+//! definitions, grouped in families, are used to make ops ([`infer`]) and to check them
+//! ([`Checker`]). Shape functions depend on types ([`types`]) and attributes ([`attributes`]) but
+//! not on a program, so that result types can be inferred before an op is made. Dimension numbers
+//! are parsed in one place ([`dims`]), and so are windows ([`windows`]). Trip counts of loops are
+//! computed from their conditions and bodies ([`trips`]).
 //!
-//! Messages are those of MLIR's verifier; as there, only the first error of an op is reported.
+//! Messages are those of MLIR's verifier; as in MLIR, only the first error of an op is reported.
 //!
-//! Assumes that attributes parse. Time: linear in the number of distinct signatures, since ops with the
-//! signature of one that was checked are not checked again, in any program of the process ([`verified`]).
+//! Assumes that attributes can be parsed. Takes linear time in the number of distinct signatures,
+//! since an op whose signature was checked in any program of the process is not checked again
+//! ([`verified`]).
 //!
 //! Source: `StablehloOps.td`, `ChloOps.td` and `TypeInference.cpp` of `StableHLO`; MLIR's traits.
 
@@ -48,8 +50,8 @@ pub use result_types::ResultTypes;
 pub use types::{Size, Tensor, ValueType};
 pub use view::{OpView, RegionView};
 
-/// The inferred result types of `op`, with element types that cannot be inferred taken from the types of its
-/// results; `None` if the definition of the op has no inference.
+/// The inferred result types of `op`; element types that cannot be inferred are taken from the
+/// types of its results. `None` if the definition of the op has no inference.
 pub fn infer(op: &OpView<'_>) -> Option<Result<ResultTypes, Mistake>> {
     definition_of(op.name, Version::NEWEST)?.infer(op)
 }

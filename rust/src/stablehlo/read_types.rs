@@ -1,4 +1,4 @@
-//! Converts the types of a program to those of shape functions, each once.
+//! Converts the types of a program to those of shape functions, each type once.
 
 use super::element::Element;
 use super::types::{Encoding, Size, Sizes, Tensor, ValueType};
@@ -6,18 +6,18 @@ use crate::index::{Id, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use std::cell::{OnceCell, RefCell};
 
-/// A type without the sizes of its dims: equal outlines have either equal types, or tensors of known sizes, without
-/// encodings, of one element type and number of dims.
+/// A type without the sizes of its dims. If two types have equal outlines, they are equal, or both
+/// are static tensors without encodings that have the same element type and rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outline {
-    /// The text of the element type; `NONE` for other types than such tensors.
+    /// The text of the element type; `NONE` if it is not such a tensor.
     element: StrId,
-    /// The number of dims of such a tensor, the id of another type.
+    /// The rank of such a tensor, or the id of another type.
     rank_or_type: u32,
 }
 
 impl Default for Outline {
-    /// The outline of no type.
+    /// An outline of no type.
     fn default() -> Self {
         Self { element: StrId::NONE, rank_or_type: u32::MAX }
     }
@@ -32,13 +32,13 @@ pub struct ReadType {
     pub outline: Outline,
 }
 
-/// The converted types of a program, filled in when first needed.
+/// The converted types of a program, computed when first needed.
 #[derive(Debug)]
 pub struct TypeCache<'p> {
     program: &'p Program,
     /// The types by id.
     types: Vec<OnceCell<ReadType>>,
-    /// The element type that was read last, and its text.
+    /// The last element type that was read, and its text.
     last_element: RefCell<(StrId, Element)>,
 }
 
@@ -49,7 +49,7 @@ impl<'p> TypeCache<'p> {
         let last_element = RefCell::new((StrId::NONE, Element::Index));
         Self { program, types, last_element }
     }
-    /// The type that `id` is.
+    /// The type with this id.
     #[inline]
     pub fn get(&self, id: TypeId) -> &ReadType {
         let read = &self.types[id.index()];
@@ -60,7 +60,7 @@ impl<'p> TypeCache<'p> {
     pub fn of(&self, value: ValueId) -> &ReadType {
         self.get(self.program.type_of(value))
     }
-    /// The element type whose text is `text`.
+    /// The element type with the text `text`.
     fn element(&self, text: StrId) -> Element {
         let mut last = self.last_element.borrow_mut();
         if last.0 != text {
@@ -94,7 +94,7 @@ impl<'p> TypeCache<'p> {
     }
 }
 
-/// A type that is no tensor or tuple, from its text without spaces.
+/// A type that is neither a tensor nor a tuple, from its text without white space.
 fn other(text: &str) -> ValueType {
     if matches!(text, "!stablehlo.token" | "!stablehlo<token>") {
         return ValueType::Token;
@@ -144,7 +144,7 @@ fn tensor(body: &str) -> Option<Tensor> {
     (!rest.starts_with('*')).then(|| Tensor::new(shape, Element::parse(rest)))
 }
 
-/// Reads `#stablehlo.bounds<4, ?>`, or an alias of it, and keeps any other encoding as text.
+/// Reads `#stablehlo.bounds<4, ?>`, or an alias of it; any other encoding is kept as text.
 fn read_encoding(program: &Program, text: &str, tensor: &mut Tensor) {
     let text = program.resolved_alias(text).trim();
     let list = ["#stablehlo.bounds<", "#stablehlo.type_extensions<bounds"]

@@ -1,4 +1,4 @@
-//! The inferred result types of an op, mostly one.
+//! The inferred result types of an op, usually one.
 
 use super::types::{Tensor, ValueType};
 use std::ops::Deref;

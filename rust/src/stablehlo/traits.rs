@@ -1,11 +1,11 @@
-//! Traits: relations between the types of an op that many ops share.
+//! Traits: relations between the types of an op that are common to many ops.
 
 use super::compatible::{compatible, compatible_shapes, of_compatible_shape, of_same_element};
 use super::mistake::{of_op, Mistake};
 use super::types::ValueType;
 use super::view::OpView;
 
-/// The first result in a list of operands.
+/// The index that means the first result in a list of operand indices.
 pub const RESULT: usize = usize::MAX;
 
 /// A relation between the types of an op.
@@ -29,19 +29,20 @@ pub enum Trait {
     PairwiseElements,
     /// The op is elementwise.
     Elementwise,
-    /// These operands, of which the last may be [`RESULT`], have one element type; with their names as MLIR's
-    /// messages list them.
+    /// These operands, of which the last may be [`RESULT`], have the same element type; with their
+    /// names as in MLIR's messages.
     SameElementsOf(&'static [usize], &'static str),
     /// These operands have the same type.
     SameTypesOf(&'static [usize], &'static str),
-    /// These values have the same number of dims.
+    /// These values have the same rank.
     SameRanksOf(&'static [usize], &'static str),
-    /// These attributes have lists of integers of equal length.
+    /// These attributes are lists of equal length.
     SameSizesOf(&'static [&'static str]),
 }
 
 impl Trait {
-    /// Whether it may depend on the sizes of dims, given the number of dims and the element type of each tensor.
+    /// Whether it may depend on the sizes of dims, given the rank and the element type of each
+    /// tensor.
     pub const fn is_of_sizes(self) -> bool {
         matches!(
             self,
@@ -52,7 +53,7 @@ impl Trait {
                 | Self::SameTypesOf(..)
         )
     }
-    /// Whether it is a relation between attributes alone.
+    /// Whether it is a relation between attributes only.
     pub const fn is_of_attributes(self) -> bool {
         matches!(self, Self::SameSizesOf(_))
     }
@@ -63,8 +64,8 @@ impl Trait {
         }
         self.check_each(op)
     }
-    /// Whether all operands and results are tensors of known rank, at least one each, that are to the first operand as this
-    /// relation asks: what most ops are.
+    /// A fast check for the usual case: whether there are operands and results, all are ranked
+    /// tensors, and each has this relation to the first operand.
     #[inline]
     fn holds_for_tensors(self, op: &OpView<'_>) -> bool {
         let is_of_tensors = matches!(
@@ -87,7 +88,7 @@ impl Trait {
                 }
                 let holds = match self {
                     Self::SameShape => compatible_shapes(&first.shape, &ty.shape),
-                    // Compatible sizes may not be compatible with each other.
+                    // Compatibility is not transitive, so sizes have to be equal here.
                     Self::Elementwise => first.shape == ty.shape,
                     Self::SameElements | Self::CompatibleElements => first.element == ty.element,
                     Self::CompatibleTypes => {

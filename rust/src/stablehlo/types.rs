@@ -10,14 +10,14 @@ pub type Size = Option<i64>;
 /// The sizes of the dims of a tensor.
 pub type Sizes = InlineList<Size, 4>;
 
-/// A tensor with a known number of dims.
+/// A ranked tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tensor {
     /// The sizes of its dims.
     pub shape: Sizes,
     /// The element type.
     pub element: Element,
-    /// Its encoding, which few types have.
+    /// Its encoding, if any.
     pub encoding: Option<Box<Encoding>>,
 }
 
@@ -26,7 +26,7 @@ pub struct Tensor {
 pub enum Encoding {
     /// Bounds of dynamic sizes: `#stablehlo.bounds<4, ?>`.
     Bounds(Sizes),
-    /// Another one, as text.
+    /// Another encoding, as text.
     Other(Rc<str>),
 }
 
@@ -41,7 +41,7 @@ pub enum ValueType {
     Tuple(Vec<ValueType>),
     /// `!stablehlo.token`
     Token,
-    /// `memref<...>`: shape and element type, and the text.
+    /// `memref<...>`: shape and element type, and its text.
     Buffer(Tensor, Rc<str>),
     /// `!stablehlo.future<...>`
     Future(Vec<ValueType>),
@@ -64,7 +64,7 @@ impl Tensor {
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
-    /// Whether all sizes are known.
+    /// Whether the shape is static.
     pub fn is_static(&self) -> bool {
         self.shape.iter().all(Option::is_some)
     }
@@ -79,22 +79,22 @@ impl Tensor {
     pub fn bound(&self, dim: usize) -> Size {
         self.bounds().get(dim).copied().flatten()
     }
-    /// Whether it has one dynamic size and one bound.
+    /// Whether it has exactly one dynamic dim and one bound.
     pub fn has_single_bound(&self) -> bool {
         self.bounds().iter().flatten().count() == 1
             && self.shape.iter().filter(|size| size.is_none()).count() == 1
     }
-    /// The number of elements, with wrapping overflow as in MLIR; `None` if a size is dynamic.
+    /// The number of elements, where overflow wraps around as in MLIR; `None` if a size is dynamic.
     pub fn num_elements(&self) -> Option<i64> {
         self.shape.iter().try_fold(1_i64, |product, size| Some(product.wrapping_mul((*size)?)))
     }
-    /// A tensor of this shape with other elements.
+    /// A tensor of this shape with another element type.
     #[must_use]
     pub fn with_element(&self, element: Element) -> Self {
         Self { element, ..self.clone() }
     }
-    /// The tensor type with these elements and the dims `shape`, bounded by `bounds`. Without bounds, an
-    /// encoding other than bounds is kept.
+    /// The tensor type with this element type and the dims `shape`, bounded by `bounds`. Without
+    /// bounds, an encoding other than bounds is kept.
     #[must_use]
     #[inline]
     pub fn with_shape(&self, shape: Sizes, bounds: Sizes) -> Self {
@@ -112,14 +112,14 @@ impl Tensor {
 }
 
 impl Default for &ValueType {
-    /// What fills places of lists that no type is in.
+    /// A placeholder for unused list entries.
     fn default() -> Self {
         &ValueType::Token
     }
 }
 
 impl ValueType {
-    /// The tensor, if it is one with a known number of dims.
+    /// The tensor, if it is a ranked one.
     pub const fn tensor(&self) -> Option<&Tensor> {
         match self {
             Self::Tensor(tensor) => Some(tensor),
@@ -134,18 +134,18 @@ impl ValueType {
             _ => None,
         }
     }
-    /// The sizes of a tensor or buffer with a known number of dims.
+    /// The sizes of a ranked tensor or buffer.
     pub fn shape(&self) -> Option<&[Size]> {
         match self {
             Self::Tensor(tensor) | Self::Buffer(tensor, _) => Some(&tensor.shape),
             _ => None,
         }
     }
-    /// Whether it is a type of a dialect that MLIR and `StableHLO` do not have.
+    /// Whether it is a type of a dialect that is neither MLIR's nor `StableHLO`'s.
     pub fn is_foreign(&self) -> bool {
         matches!(self, Self::Other(text) if text.starts_with('!') && !text.starts_with("!stablehlo"))
     }
-    /// Whether it is a tensor, of known rank or not.
+    /// Whether it is a tensor, ranked or not.
     pub const fn is_tensor(&self) -> bool {
         matches!(self, Self::Tensor(_) | Self::Unranked(_))
     }
@@ -196,7 +196,7 @@ impl fmt::Display for ValueType {
             Self::Tuple(elements) => write!(f, "tuple<{}>", list(elements)),
             Self::Token => f.write_str("!stablehlo.token"),
             Self::Future(types) => write!(f, "!stablehlo.future<{}>", list(types)),
-            // Types are kept without spaces.
+            // Types are stored without spaces.
             Self::Buffer(_, text) | Self::Other(text) => {
                 f.write_str(&text.replace("->", " -> ").replace(',', ", "))
             }

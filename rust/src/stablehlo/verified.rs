@@ -1,4 +1,5 @@
-//! A cache across programs of op signatures that the verifier has accepted: an op with one of them is not verified again.
+//! A cache across programs of op signatures that were verified: an op with one of them is not
+//! verified again.
 //!
 //! See [`crate::cache_slot`] for how verifications share the cache, also across threads and forks.
 
@@ -10,14 +11,14 @@ use crate::shardy::Version;
 /// For each signature, whether an op with it was found valid.
 type Cache = SignatureCache<bool>;
 
-/// One for each version, whose definitions of an op may differ.
+/// One cache for each version, since definitions of ops may differ.
 static KEPT: [CacheSlot<Cache>; Version::COUNT] = [const { CacheSlot::new() }; Version::COUNT];
 
-/// The signatures that earlier programs had, and those that are found valid now.
+/// The signatures of earlier programs, and those that were found valid since.
 pub struct Verified {
     shardy: Version,
     cache: Taken<Cache>,
-    /// Signatures of this program that the cache does not have as valid.
+    /// Valid signatures of this program that the cache does not have.
     found: Vec<SignatureId>,
 }
 
@@ -31,12 +32,13 @@ impl Verified {
     pub fn has(&mut self, signatures: &SignatureTable, id: SignatureId) -> bool {
         !self.cache.is_empty() && self.cache.get(signatures.key(id)) == Some(&true)
     }
-    /// Notes that an op with the signature `id` is valid.
+    /// Records that an op with the signature `id` is valid.
     #[inline]
     pub fn note(&mut self, id: SignatureId) {
         self.found.push(id);
     }
-    /// Puts the cache back with what was found. Of a program without aliases each key means the same in every program.
+    /// Puts the cache back with the new signatures, if the program has no aliases: only then keys
+    /// mean the same in every program.
     pub fn leave(self, signatures: &SignatureTable, has_aliases: bool) {
         let Self { shardy, mut cache, mut found } = self;
         found.retain(|&id| !has_aliases || is_portable(signatures.key(id)));
@@ -65,7 +67,7 @@ pub fn clear() {
     KEPT.iter().for_each(CacheSlot::clear);
 }
 
-/// Number of signatures in the cache, but for those that a verification has taken.
+/// Number of signatures in the cache, except those that verifications have taken.
 pub fn len() -> usize {
     KEPT.iter().map(|kept| kept.size(SignatureCache::len)).sum()
 }

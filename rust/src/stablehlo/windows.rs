@@ -1,4 +1,4 @@
-//! The reader of windows: the one definition for verification, sharding rules, costs and programs of one device.
+//! Parses windows, for verification, sharding rules, costs and per-device programs.
 
 use super::attributes::dense_ints;
 use super::types::Size;
@@ -8,7 +8,7 @@ use crate::mlir::AttrValue;
 pub type DilationNames = [&'static str; 2];
 /// The dilations of `reduce_window`.
 pub const REDUCTION: DilationNames = ["base_dilations", "window_dilations"];
-/// The dilations of `select_and_scatter`, which has none.
+/// The dilations of `select_and_scatter`, which has no such attributes.
 pub const SELECTION: DilationNames = ["", ""];
 /// The dilations of `convolution`.
 pub const CONVOLUTION: DilationNames = ["lhs_dilation", "rhs_dilation"];
@@ -48,7 +48,7 @@ impl WindowDim {
 /// The attributes that describe windows; an empty list means the default for each dim.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WindowLists {
-    /// The sizes of a window; a convolution has those of its kernel instead.
+    /// The sizes of a window; for a convolution, those of its kernel.
     pub sizes: Vec<i64>,
     /// Strides.
     pub strides: Vec<i64>,
@@ -63,7 +63,7 @@ pub struct WindowLists {
 }
 
 impl WindowLists {
-    /// Reads the lists from attributes by name; `None` if one does not list integers.
+    /// Reads the lists from attributes by name; `None` if an attribute is not a list of integers.
     pub fn read<'v, 'a: 'v>(
         attribute: impl Fn(&str) -> Option<&'v AttrValue<'a>>,
         [base_dilations, window_dilations]: DilationNames,
@@ -80,7 +80,7 @@ impl WindowLists {
             reversals: reversals.unwrap_or_default().iter().map(|&item| item != 0).collect(),
         })
     }
-    /// The window along dim `dim`, counted among those of the lists; `None` if a list is too short.
+    /// The window along dim `dim`, as an index of the lists; `None` if a list is too short.
     pub fn dim(&self, dim: usize) -> Option<WindowDim> {
         Some(WindowDim {
             size: Some(at(&self.sizes, dim, 1)?),
@@ -93,7 +93,7 @@ impl WindowLists {
     }
 }
 
-/// The integers of an attribute, a splat as often as its type has elements.
+/// The integers of an attribute; a splat is repeated for each element of its type.
 fn integers(value: &AttrValue<'_>) -> Option<Vec<i64>> {
     match value {
         AttrValue::Dense { .. } => dense_ints(value).or_else(|| value.as_ints()),

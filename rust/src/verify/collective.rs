@@ -1,4 +1,4 @@
-//! Checks Shardy's collectives: their axes, and that these fit the shardings of operand and result.
+//! Checks Shardy's collectives: their axes, and whether the shardings of operand and result fit.
 //!
 //! The checks run in the order of the reference, with its messages.
 
@@ -38,7 +38,8 @@ fn axes_text(axes: &[AxisRef], mesh: &Mesh) -> String {
     out
 }
 
-/// The axes of `dim` without its suffix `gathered`; the error is the first axis that is not at the end.
+/// The axes of `dim` without its suffix `gathered`; fails with the first axis of `gathered` that is
+/// not at the end.
 fn gather(dim: &[AxisRef], gathered: &[AxisRef], mesh: &Mesh) -> Result<Vec<AxisRef>, AxisRef> {
     let mut left = dim.to_vec();
     for &axis in gathered.iter().rev() {
@@ -143,7 +144,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// What is wrong with a collective before its axes are looked at.
+    /// The error that is found before the axes of a collective are checked.
     fn early_problem(&self, collective: &Collective<'_>) -> Option<String> {
         match collective.kind {
             OpKind::ReduceScatter => self.transition_problem(collective),
@@ -157,7 +158,7 @@ impl Verifier<'_> {
             _ => None,
         }
     }
-    /// What is wrong with the unreduced axes of a collective that reduces.
+    /// The error in the unreduced axes of a collective that reduces.
     fn transition_problem(&self, collective: &Collective<'_>) -> Option<String> {
         if !self.program.shardy().has(Change::UnreducedTransitions) {
             return None;
@@ -205,7 +206,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Why operand, axes and result do not fit.
+/// The reason why operand, axes and result do not fit.
 struct Misfit {
     message: String,
     hint: Option<String>,
@@ -221,8 +222,8 @@ impl Misfit {
     }
 }
 
-/// The word in messages for the axes that a collective of `kind` removes from dims; `None` if it adds axes to
-/// them.
+/// The verb in messages for a collective of `kind` that removes axes from dims; `None` if it adds
+/// axes to them.
 fn word_for_removed(kind: OpKind) -> Option<&'static str> {
     match kind {
         OpKind::AllGather => Some("gathering"),
@@ -260,7 +261,7 @@ fn take(
     })
 }
 
-/// Checks axes for each dim, removed from the operand's or added to them.
+/// Checks axes for each dim, which are removed from the operand's axes or added to them.
 fn per_dim(
     collective: &Collective<'_>,
     lists: &[Vec<AxisRef>],
@@ -287,8 +288,8 @@ fn per_dim(
     Ok(())
 }
 
-/// Checks that the result is unreduced over the unreduced axes of the operand and `added`, called `name` in
-/// messages.
+/// Checks that the unreduced axes of the result are those of the operand and `added`, called `name`
+/// in messages.
 fn unreduced(collective: &Collective<'_>, added: &[AxisRef], name: &str) -> Result<(), Misfit> {
     let Collective { mesh, operand, result, .. } = collective;
     let mut expected = operand.unreduced.clone();

@@ -5,7 +5,7 @@ use crate::index::{OpId, TypeId};
 use crate::mlir::op_attribute;
 
 impl Verifier<'_> {
-    /// Checks that the decomposition of `op`, a composite, is a function of its type.
+    /// Checks that the decomposition of `op`, a composite, is a function with the op's type.
     pub(super) fn composite(&mut self, op: OpId) {
         if let Err(message) = self.check_composite(op) {
             self.bare(op, message);
@@ -16,7 +16,7 @@ impl Verifier<'_> {
             let value = op_attribute(self.program, op, name)?;
             Some(value.as_str()?.to_owned())
         };
-        // The check against the op's definition reports these if they are missing.
+        // If they are missing, the check against the op's definition reports it.
         let (Some(name), Some(decomposition)) = (text("name"), text("decomposition")) else {
             return Ok(());
         };

@@ -17,8 +17,8 @@ impl Verifier<'_> {
         let terminator = self.program.region_terminator(op, 0);
         terminator.map_or_else(Vec::new, |op| self.program.operands(op).collect())
     }
-    /// Checks what all edges need: a static shape, and an owner with no other use. Returns the owner,
-    /// called `noun` in messages.
+    /// Checks what all edge ops require: a static shape, and an owner with no other use. Returns
+    /// the owner, which messages call `noun`.
     fn edge(&mut self, op: OpId, noun: &str) -> Option<ValueId> {
         let name = self.program.op_name(op);
         let result = self.program.op_results(op).next()?;

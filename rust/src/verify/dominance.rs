@@ -1,6 +1,7 @@
-//! Which blocks of a region are on all ways to which others.
+//! The dominance relation between the blocks of a region.
 //!
-//! Time: linear in the blocks and their successors where ways have no jumps into loops, and else up to quadratic.
+//! Takes linear time in the blocks and their successors if the control flow is reducible, and else
+//! up to quadratic time.
 //!
 //! Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm".
 
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The successors of each op that has some.
 pub type Successors = FxHashMap<OpId, Vec<BlockId>>;
 
-/// The blocks that each op of `list` names.
+/// The successor blocks of each op in `list`.
 pub fn by_op(list: &[(OpId, BlockId)]) -> Successors {
     let mut successors = Successors::default();
     for &(op, block) in list {
@@ -20,11 +21,13 @@ pub fn by_op(list: &[(OpId, BlockId)]) -> Successors {
     successors
 }
 
-/// The dominators of the blocks of a region, which are numbered in reverse postorder: a block comes after its dominators.
+/// The dominators of the blocks of a region, which are numbered in reverse post-order: a block
+/// comes after its dominators.
 pub struct Dominance {
-    /// The numbers of the blocks that the entry, which is 0, leads to.
+    /// The numbers of the blocks that are reachable from the entry, which is 0.
     numbers: FxHashMap<BlockId, usize>,
-    /// For each block, by its number, its place in preorder in the tree of dominators, and the one after what it dominates.
+    /// For each block, by its number, the range of the blocks that it dominates in a pre-order walk
+    /// of the dominator tree; it is the first of these.
     ranges: Vec<(usize, usize)>,
     entry_is_jumped_to: bool,
 }
@@ -50,11 +53,11 @@ impl Dominance {
         let entry_is_jumped_to = jumps().any(|block| block == entry);
         Self { ranges: ranges_of(&closest_of(&before)), numbers, entry_is_jumped_to }
     }
-    /// Whether a block of the region has the entry as its successor.
+    /// Whether a block of the region has the entry block as its successor.
     pub fn entry_is_jumped_to(&self) -> bool {
         self.entry_is_jumped_to
     }
-    /// Whether `a` is on all ways from the entry to `b`, as it is if there are none.
+    /// Whether `a` dominates `b`, which it does if `b` is not reachable.
     pub fn holds(&self, a: BlockId, b: BlockId) -> bool {
         let Some(&inner) = self.numbers.get(&b) else { return true };
         let Some(&outer) = self.numbers.get(&a) else { return false };
@@ -63,14 +66,14 @@ impl Dominance {
     }
 }
 
-/// The place of each block in preorder, and the one after what it dominates, from the closest dominators, which have lower
-/// numbers.
+/// For each block the pre-order range of the blocks that it dominates, given the immediate
+/// dominators, which have lower numbers.
 fn ranges_of(closest: &[usize]) -> Vec<(usize, usize)> {
     let mut sizes = vec![1; closest.len()];
     for block in (1..closest.len()).rev() {
         sizes[closest[block]] += sizes[block];
     }
-    // The place of the next block that each dominates most closely.
+    // The pre-order number of the next child of each block in the dominator tree.
     let mut next = vec![1; closest.len()];
     let mut ranges: Vec<(usize, usize)> = Vec::with_capacity(closest.len());
     for (block, &size) in sizes.iter().enumerate() {
@@ -83,7 +86,7 @@ fn ranges_of(closest: &[usize]) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// The blocks that `entry` leads to, in reverse postorder: each before those that it alone leads to.
+/// The blocks reachable from `entry`, in reverse post-order.
 fn from_entry<'s>(entry: BlockId, after: &impl Fn(BlockId) -> &'s [BlockId]) -> Vec<BlockId> {
     let mut seen: FxHashSet<BlockId> = FxHashSet::default();
     let mut order = Vec::new();
@@ -107,7 +110,7 @@ fn from_entry<'s>(entry: BlockId, after: &impl Fn(BlockId) -> &'s [BlockId]) -> 
     order
 }
 
-/// The closest dominator of each block, from the blocks that lead to it.
+/// The immediate dominator of each block, given its predecessors.
 fn closest_of(before: &[Vec<usize>]) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     let mut closest = vec![NONE; before.len()];
@@ -134,7 +137,7 @@ fn closest_of(before: &[Vec<usize>]) -> Vec<usize> {
     closest
 }
 
-/// The closest block that dominates both `a` and `b`.
+/// The closest common dominator of `a` and `b`.
 fn common(closest: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         if a > b {

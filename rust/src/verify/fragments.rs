@@ -1,7 +1,7 @@
-//! Checks computations of Shardy's dialect of pipelines, `mpmd`, against what is around them: fragments, the functions
-//! that calls of fragments name, named computations, loops.
+//! Checks the computations of `mpmd`, Shardy's dialect for pipelines, against the ops around them:
+//! fragments, the functions that fragment calls refer to, named computations, loops.
 //!
-//! Messages are those of the reference, which mostly do not name the op.
+//! Messages are those of the reference; most do not name the op.
 //!
 //! Source: the verifiers of the dialect's ops.
 
@@ -13,12 +13,12 @@ use crate::ir::{OpKind, OpTraits, Payload, Type};
 use crate::mesh::Mesh;
 use crate::mlir::{op_attribute, text_is_of, AttrValue, MeshTensor};
 
-/// The attribute of a function that has the mesh of all of it.
+/// The attribute of a function with the mesh of the whole function.
 const MESH: &str = "mesh_shape";
 /// The start of the message that a function lacks that attribute.
 pub(super) const LACKS_MESH: &str = "Function does not have a mesh_shape attribute: ";
 
-/// The types inside a computation and those around it, with their names in messages.
+/// The types inside a computation and outside of it, with their names in messages.
 struct Sides {
     inner: Vec<TypeId>,
     outer: Vec<TypeId>,
@@ -77,7 +77,8 @@ impl Verifier<'_> {
         let results = Sides::new(RESULTS, self.returned_types(op), self.result_types(op));
         self.fits_fragment(op, name, &results)
     }
-    /// Checks that what is inside `op`, a fragment on the mesh called `name`, has the types of the whole tensors outside.
+    /// Checks that the types inside `op`, a fragment on the mesh called `name`, are those of the
+    /// whole tensors outside.
     fn fits_fragment(&self, op: OpId, name: &str, sides: &Sides) -> Checked {
         sides.count()?;
         let mut known: Option<Mesh> = None;
@@ -139,13 +140,13 @@ impl Verifier<'_> {
             print_mesh(&of_callee)
         ))
     }
-    /// The function that `op` calls, if it is a call of a fragment.
+    /// The function that `op` calls, if it is a fragment call: the op to report errors at.
     pub(super) fn function_to_blame(&self, op: OpId) -> Option<OpId> {
         let is_call = self.program.kind(op) == OpKind::FragmentCall;
         let callee = self.callee(op).ok().filter(|_| is_call)?.get()?;
         Some(self.program.func_op(callee))
     }
-    /// The name of the mesh of `op`, a call of a fragment.
+    /// The name of the mesh of `op`, a fragment call.
     fn mesh_of_call(&self, op: OpId) -> Option<String> {
         let program = self.program;
         if let Some(AttrValue::Str(name)) = op_attribute(program, op, "mesh_name") {
@@ -225,7 +226,7 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// What distinguishes `ty` from types of other classes of MLIR.
+    /// The text that distinguishes the class of `ty` in MLIR from other classes of types.
     fn class(&self, ty: TypeId) -> String {
         let other = |text: &str| {
             let end = text.find(['<', '(']).unwrap_or(text.len());
@@ -245,7 +246,7 @@ impl Verifier<'_> {
             Type::Other(text) => other(self.program.str(*text)),
         }
     }
-    /// Checks that the region of `op` ends with `mpmd.return` where it ends with a terminator.
+    /// Checks that the terminator of the region of `op`, if it has one, is `mpmd.return`.
     pub(super) fn ends_with_mpmd(&self, op: OpId) -> Checked {
         let program = self.program;
         let last = self.body(op).and_then(|body| program.last_op(body).get());

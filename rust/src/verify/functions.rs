@@ -7,13 +7,14 @@ use crate::ir::{Attr, OpKind, OpTraits, Program};
 use crate::mlir::wrong_visibility;
 use crate::shardy::Change;
 
-/// The visibility of `op` that is written as an attribute.
+/// The visibility of `op`, as text of its attribute.
 fn visibility(program: &Program, op: OpId) -> Option<&str> {
     program.attr(op, "sym_visibility").map(|text| program.resolved_alias(text).trim_matches('"'))
 }
 
 impl Verifier<'_> {
-    /// Checks `op` if it is a function, a call or a terminator, and the terminators of blocks in it.
+    /// Checks `op` if it is a function, a call or a terminator, and the terminators of the blocks
+    /// in it.
     pub(super) fn structure(&mut self, op: OpId) {
         if self.program.num_regions(op) > 0 {
             self.terminators(op);
@@ -53,8 +54,9 @@ impl Verifier<'_> {
         let problem = self.problem(op, Code::InvalidOp, message);
         self.report(op, problem);
     }
-    /// Checks that the blocks in `op` end with ops that may be terminators. The parser has checked those of
-    /// Shardy's ops and of functions; a region of an unknown op may have no terminator if it has one block.
+    /// Checks that the blocks in `op` end with ops that may be terminators. The parser has checked
+    /// the blocks of Shardy's ops and of functions; a region of an unknown op may have no
+    /// terminator if it has one block.
     fn terminators(&mut self, op: OpId) {
         let program = self.program;
         let name = program.op_name(op);
@@ -81,7 +83,8 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Checks that the region of `op`, a computation of Shardy, ends with `sdy.return` where it ends with a terminator.
+    /// Checks that the terminator of the region of `op`, a computation of Shardy, if it has one, is
+    /// `sdy.return`.
     fn ends_with_return(&mut self, op: OpId) {
         let program = self.program;
         let Some(last) = program.region_terminator(op, 0) else { return };
@@ -150,7 +153,7 @@ impl Verifier<'_> {
             self.branch(op);
         }
     }
-    /// Checks that `op`, if all ops of its dialect are known, is one of them.
+    /// If all ops of the dialect of `op` are known, checks that `op` is one of them.
     fn registered(&mut self, op: OpId) {
         let name = self.program.op_name(op);
         let Some((dialect, _)) = name.split_once('.') else { return };

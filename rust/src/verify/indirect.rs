@@ -25,7 +25,7 @@ impl Verifier<'_> {
             Some(value) => value.text.unwrap_or_else(|| self.program.constant_text(op)).trim(),
             None => return Err("requires attribute 'value'".to_owned()),
         };
-        // In custom syntax the type follows.
+        // In custom syntax the text includes the type.
         let text = text.split_once(':').map_or(text, |(name, _)| name.trim());
         let Some(name) = text.strip_prefix('@').filter(|name| !name.contains("::")) else {
             let kind = "flat symbol reference attribute";
@@ -58,7 +58,7 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// The types of `values`, each without spaces, joined by commas.
+    /// The types of `values` without white space, joined by commas.
     fn texts(&self, values: impl Iterator<Item = ValueId>) -> String {
         let texts = values.map(|value| plain(self.program.value_type_text(value)));
         texts.collect::<Vec<_>>().join(",")
@@ -72,7 +72,8 @@ impl Verifier<'_> {
         };
         (list(program.func_args(function)), list(program.func_results(function)))
     }
-    /// The inputs and the results of the function type of `value`, as texts; `None` if it has none.
+    /// The inputs and the results in the function type of `value`, as texts; `None` if it has
+    /// another type.
     fn function_type(&self, value: ValueId) -> Option<(String, String)> {
         let Type::Other(text) = self.program.value_type(value) else { return None };
         let text = self.program.str(*text);

@@ -1,10 +1,11 @@
 //! Checks manual computations:
 //!
-//! 1. In-shardings are for the operands, out-shardings for the results, and all of them are over one
-//!    mesh (empty meshes aside), which has the manual axes.
-//! 2. In each dim, manual axes come before free ones, and their total size divides the dim's size.
+//! 1. In-shardings match the operands, out-shardings match the results, and all of them are over
+//!    one mesh (empty meshes aside), which has the manual axes.
+//! 2. In each dim, manual axes come before free ones, and their total size divides the size of the
+//!    dim.
 //! 3. Inside, values have the local shape with respect to the manual axes.
-//! 4. Nothing inside uses an axis that is manual around it.
+//! 4. No op inside uses an axis that is manual around it.
 
 use super::Verifier;
 use crate::attribute::{unknown_axis, write_axis};
@@ -24,8 +25,8 @@ impl Verifier<'_> {
             _ => &[],
         }
     }
-    /// Invariant 4: no axis of `sharding`, that of the `index`-th of `count` results of `op` or of its
-    /// operands, is manual around `op`.
+    /// Checks invariant 4: no axis of `sharding`, of the `index`-th of `count` results of `op` or
+    /// of its operands, is manual around `op`.
     pub(super) fn bound_axes(
         &mut self,
         op: OpId,
@@ -99,7 +100,7 @@ impl Verifier<'_> {
             self.manual_mesh(op, &[&args[..], &results[..]].concat(), &names);
         }
     }
-    /// Checks that no axis of `names` is manual around `op` already.
+    /// Checks that no axis in `names` is already manual around `op`.
     fn rebound_axes(&mut self, op: OpId, names: &[StrId]) {
         let mut own: Option<FxHashSet<StrId>> = None;
         let mut around = self.program.parent_op(op);
@@ -116,7 +117,7 @@ impl Verifier<'_> {
             around = self.program.parent_op(parent);
         }
     }
-    /// Invariant 1: one mesh, with the manual axes.
+    /// Checks invariant 1: one mesh, with the manual axes.
     fn manual_mesh(&mut self, op: OpId, owners: &[ValueId], names: &[StrId]) {
         let mut common = MeshId::NONE;
         for &owner in owners {
@@ -150,8 +151,8 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Checks the operands or the results; false if blocks or shardings do not match them in number, so that no
-    /// further check is possible.
+    /// Checks the operands or the results; returns false if the numbers of block arguments or
+    /// shardings do not match, so that no further check is possible.
     fn side(&mut self, op: OpId, side: &Side<'_>) -> bool {
         let what = side.what;
         let mut last: Option<(MeshId, BitSet<AxisId>)> = None;
@@ -182,7 +183,7 @@ impl Verifier<'_> {
         }
         true
     }
-    /// Invariants 2, second half, and 3.
+    /// Checks the second half of invariant 2, and invariant 3.
     fn shape_problem(
         &self,
         sharding: &TensorSharding,
@@ -228,14 +229,14 @@ impl Verifier<'_> {
     }
 }
 
-/// The message that axis `name` is manual around an op that uses it.
+/// The error message that axis `name` is manual around an op that uses it.
 fn bound(name: &str) -> String {
     format!(
         "operates on axis \"{name}\" which is already bound by a parent sdy.manual_computation op"
     )
 }
 
-/// Invariant 2, first half.
+/// Checks the first half of invariant 2.
 fn order_problem(
     sharding: &TensorSharding,
     mesh: &Mesh,
@@ -266,6 +267,6 @@ struct Side<'a> {
     outer: &'a [TypeId],
     /// Values inside.
     inner: &'a [ValueId],
-    /// The values that have the shardings.
+    /// The values that store the shardings.
     owners: &'a [ValueId],
 }

@@ -1,12 +1,12 @@
-//! The verifier: checks that shardings fit their values, rules their ops, and Shardy's ops their
-//! definitions.
+//! The verifier: checks shardings against their values, rules against their ops, and Shardy's ops
+//! against their definitions.
 //!
-//! The parser has checked each attribute by itself (see [`crate::attribute`]). The verifier checks it
-//! against the program around it. It returns all errors in program order, each with its place in the text
-//! where there is one.
+//! The parser has checked each attribute by itself (see [`crate::attribute`]). The verifier checks
+//! it against the program around it. It returns all errors in program order, each with its span if
+//! it is in the text.
 //!
-//! Assumes that SSA names, symbols and types of calls were resolved. Time: linear in the program times the
-//! nesting depth of manual computations.
+//! Assumes that SSA names, symbols and types of calls were resolved. Takes time linear in the
+//! program, times the nesting depth of manual computations.
 //!
 //! Source: Shardy's verifiers.
 
@@ -52,7 +52,8 @@ pub fn verify(program: &Program) -> Vec<Diagnostic> {
     verify_with(program, Findings::default(), Some(Checker::new(program)))
 }
 
-/// All errors in `program`, which was parsed, those that the parser has found (`findings`) included, in the order of the text.
+/// All errors in `program`, which was parsed, including those that the parser has found
+/// (`findings`), in the order of the text.
 pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
     if findings.is_unreadable {
         return findings.problems;
@@ -60,8 +61,8 @@ pub fn verify_read(program: &Program, findings: Findings) -> Vec<Diagnostic> {
     verify_with(program, findings, Some(Checker::of_parsed(program)))
 }
 
-/// All errors in `program`, `findings` of the parser included. `checker` checks ops of `StableHLO` and CHLO
-/// against their definitions; without one they are not checked.
+/// All errors in `program`, including `findings` of the parser. `checker` checks ops of `StableHLO`
+/// and CHLO against their definitions; without one these are not checked.
 fn verify_with(
     program: &Program,
     findings: Findings,
@@ -114,7 +115,7 @@ pub fn verify_made(program: &Program) -> Vec<Diagnostic> {
     found
 }
 
-/// Everything that is wrong with `program`, which a pass has left, whatever the pass has made of it.
+/// All errors in `program`, the output of any pass.
 pub fn verify_after_pass(program: &Program) -> Vec<Diagnostic> {
     let malformed = pass_output::malformed_shardings(program);
     if !malformed.is_empty() {
@@ -125,10 +126,10 @@ pub fn verify_after_pass(program: &Program) -> Vec<Diagnostic> {
     found
 }
 
-/// A check that applies to ops of one kind.
+/// A check for ops of one kind.
 type OwnCheck<'a> = fn(&mut Verifier<'a>, OpId);
 
-/// The check for ops of `kind`, in addition to those for every op.
+/// The check for ops of `kind`, in addition to the checks for every op.
 fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
     match kind {
         OpKind::Func => Some(Verifier::body_types),
@@ -144,8 +145,8 @@ fn own_check<'a>(kind: OpKind) -> Option<OwnCheck<'a>> {
     }
 }
 
-/// What ops called `name` are checked against in addition to their shardings and rules: the verifier's
-/// column in [`crate::op_table`].
+/// The check of ops called `name` in addition to shardings and rules: the verifier's column in
+/// [`crate::op_table`].
 pub fn checks_of(name: &str) -> Option<&'static str> {
     if definition_of(name, Version::NEWEST).is_some() {
         return Some("definition");
@@ -162,17 +163,17 @@ struct Verifier<'a> {
     names: Names,
     /// Whether the program has manual computations.
     has_manual: bool,
-    /// Whether the program may have recorded edges.
+    /// Whether the program may have recorded propagation edges.
     has_edges: bool,
-    /// Whether ops of any name may have something to check: the program has manual computations, rules or
-    /// recorded edges.
+    /// Whether ops of any name may need checks, because the program has manual computations, rules
+    /// or recorded propagation edges.
     has_marks: bool,
     /// Ops whose shardings, rules or axes are invalid.
     malformed: FxHashSet<OpId>,
     checker: Option<Checker<'a>>,
-    /// The blocks that ops name as their successors, if the program was parsed.
+    /// The successor blocks of ops, if the program was parsed.
     successors: Option<Successors>,
-    /// Regions with blocks that may be jumped to, of a program that was parsed.
+    /// Regions with branches between blocks, if the program was parsed.
     branching: Vec<RegionId>,
     diagnostics: Vec<Diagnostic>,
 }
@@ -190,7 +191,8 @@ impl Verifier<'_> {
             };
         }
     }
-    /// Checks all ops of a program that no pass has changed, whose ops have ids in the order of the text.
+    /// Checks all ops of a program that no pass has changed, whose op ids are in the order of the
+    /// text.
     fn parsed_ops(&mut self) {
         let (program, module) = (self.program, self.program.module_op());
         let end = program.num_op_ids();
@@ -203,7 +205,7 @@ impl Verifier<'_> {
                 return;
             }
             let op = OpId::from_index(next);
-            // Some ops, such as those that stand for values to come, are in no block.
+            // Some ops, such as owners of placeholders, are in no block.
             let is_in_program = op == module || program.parent_op(op).is_some();
             let is_settled = is_in_program && (self.is_settled(op) || self.op(op));
             next = if is_settled && program.num_regions(op) != 0 {
@@ -213,8 +215,8 @@ impl Verifier<'_> {
             };
         }
     }
-    /// Whether `op` and the ops inside it need no further check, which is the case for most ops. No op whose
-    /// definition depends on the signature alone has own checks.
+    /// Whether `op` and the ops inside it need no further check, as most ops. Ops whose definition
+    /// depends only on the signature have no checks of their own.
     #[inline]
     fn is_settled(&mut self, op: OpId) -> bool {
         if self.has_marks {
@@ -223,10 +225,10 @@ impl Verifier<'_> {
         let Some(checker) = &mut self.checker else { return false };
         checker.is_known(op) || checker.is_plain_constant(op)
     }
-    /// Checks `op`; true if the ops inside it were checked too.
+    /// Checks `op`; returns whether the ops inside it were checked too.
     #[inline(never)]
     fn op(&mut self, op: OpId) -> bool {
-        // Without marks, an op that is known is settled.
+        // Without such marks, a known op needs no further check.
         let is_known = self.has_marks
             && (self.checker.as_mut())
                 .is_some_and(|checker| checker.is_known(op) || checker.is_plain_constant(op));
@@ -245,7 +247,7 @@ impl Verifier<'_> {
         }
         is_known
     }
-    /// Checks shardings, rules and recorded edges of `op` against what is around it.
+    /// Checks shardings, rules and recorded propagation edges of `op` against the ops around it.
     fn marks(&mut self, op: OpId) {
         if self.has_manual {
             self.result_axes(op);

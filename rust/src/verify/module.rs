@@ -5,7 +5,7 @@ use crate::error::Code;
 use crate::index::{BlockId, OpId};
 use crate::ir::Program;
 
-/// The attributes of a module that have no dialect in their names.
+/// The attributes of a module without a dialect in their names.
 const OWN: [&str; 2] = ["sym_name", "sym_visibility"];
 
 impl Verifier<'_> {
@@ -26,7 +26,7 @@ fn is_named(program: &Program, op: OpId) -> bool {
     after_keyword.is_some_and(|text| text.trim_start().starts_with('@'))
 }
 
-/// What is wrong with module `op`.
+/// The error in module `op`.
 fn problem(program: &Program, op: OpId) -> Option<String> {
     let is_string = |text: &str| program.resolved_alias(text.trim()).starts_with('"');
     let is_wrong = |name: &&str| program.attr(op, name).is_some_and(|text| !is_string(text));
@@ -35,7 +35,7 @@ fn problem(program: &Program, op: OpId) -> Option<String> {
     }
     let regions = program.op_regions(op);
     let blocks: Vec<BlockId> = regions.flat_map(|region| program.region_blocks(region)).collect();
-    // Before the first label there is a block for ops without one.
+    // Ops without a label are in a block before the first label.
     let is_written = |(at, block): (usize, &BlockId)| at > 0 || program.first_op(*block).is_some();
     if blocks.iter().enumerate().filter(|&block| is_written(block)).count() > 1 {
         return Some("expects region #0 to have 0 or 1 blocks".to_owned());

@@ -1,6 +1,8 @@
-//! Checks ops of Shardy's dialect of pipelines, `mpmd`: their operands, results, attributes and regions.
+//! Checks ops of `mpmd`, Shardy's dialect for pipelines: their operands, results, attributes and
+//! regions.
 //!
-//! What is specific to one op is in `pipelines`. Only the first error of an op is reported, as in MLIR.
+//! `pipelines` has checks that are specific to one op. As in MLIR, only the first error of an op is
+//! reported.
 //!
 //! Source: the definitions of the dialect's ops.
 
@@ -78,7 +80,8 @@ impl Kind {
             Self::Ui32 => "32-bit unsigned integer attribute",
         }
     }
-    /// Whether an op stores `attribute` in a property of this kind, whether or not it admits it.
+    /// Whether the reference stores `attribute` in a property of this kind, even if it is not a
+    /// valid value.
     fn stores(self, program: &Program, attribute: &Attribute<'_>) -> bool {
         match self {
             Self::Origins => matches!(attribute.value, AttrValue::Array(_)),
@@ -114,20 +117,20 @@ impl Kind {
     }
 }
 
-/// An attribute: its name, its kind, whether it has to be there, and whether the custom syntax has it outside of the
-/// dictionary.
+/// An attribute: its name, its kind, whether it is required, and whether the custom syntax has it
+/// outside of the dictionary.
 type Attr = (&'static str, Kind, bool, bool);
 
 /// The definition of an op.
 struct Definition {
-    /// The types of operands, and whether there may be any number of them instead of one.
+    /// The types of operands, and whether there may be any number of them or only one.
     operands: (Takes, bool),
     results: (Takes, bool),
     attributes: &'static [Attr],
     has_region: bool,
-    /// Whether all operands and results have one type.
+    /// Whether all operands and results have the same type.
     is_of_one_type: bool,
-    /// The ops that it may be directly in; any if there are none.
+    /// The ops whose region it may be directly in; any if empty.
     parents: &'static [OpKind],
 }
 
@@ -271,12 +274,13 @@ impl Verifier<'_> {
             format!("{parsed}'{name}' op {message}")
         });
         if let Err(message) = found.and_then(|()| self.pipeline(op)) {
-            // The function that is called lacks its mesh.
+            // The called function lacks its mesh.
             let place = self.function_to_blame(op).filter(|_| message.starts_with(LACKS_MESH));
             self.bare(place.unwrap_or(op), message);
         }
     }
-    /// Checks that properties of `op` in generic form are of the types in which MLIR stores them.
+    /// Checks that the properties of `op`, in generic form, have the types in which the reference
+    /// stores them.
     fn stored(&self, op: OpId, definition: &Definition) -> Result<(), String> {
         let program = self.program;
         let attributes = Attributes::of(program, op);
@@ -374,7 +378,8 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// Checks that `op` is directly in an op of one of `kinds`, or in any if there are none.
+    /// Checks that `op` is directly inside an op of one of `kinds`, or of any kind if that is
+    /// empty.
     fn stands_in(&self, op: OpId, kinds: &[OpKind]) -> Result<(), String> {
         let program = self.program;
         let parent = program.parent_op(op).map(|parent| program.kind(parent));

@@ -1,8 +1,8 @@
 //! Verifies the output of passes, so that its text can be parsed again.
 //!
-//! Passes can make an invalid program of a valid one, as when a function whose result is sharded over an
-//! axis is called where that axis is manual. The reference's passes do that too, and the reference's
-//! verifier, which runs after them, refuses the result.
+//! Passes can make a valid program invalid, for example if a function whose result is sharded over
+//! an axis is called where that axis is manual. The reference's passes do that too; its verifier,
+//! which runs after them, rejects the result.
 
 use crate::attribute::{verify_sharding, MeshScope};
 use crate::bitset::BitSet;
@@ -12,7 +12,7 @@ use crate::ir::{OpKind, Payload, Program};
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
-/// Kinds of ops that constrain other ops, also if a pass has erased them.
+/// Kinds of ops that restrict other ops, even after a pass has erased them.
 const AT_RISK: [OpKind; 10] = [
     OpKind::ManualComputation,
     OpKind::NamedComputation,
@@ -26,13 +26,14 @@ const AT_RISK: [OpKind; 10] = [
     OpKind::ReplicatedToUnreduced,
 ];
 
-/// Whether `program`, the output of passes, may fail to parse again for reasons other than shardings that are
-/// malformed by themselves.
+/// Whether `program`, the output of passes, may fail to parse again for other reasons than
+/// shardings that are malformed by themselves.
 pub fn is_at_risk(program: &Program) -> bool {
     AT_RISK.iter().any(|&kind| program.num_made(kind) > 0) || reduces(program)
 }
 
-/// Whether constraints or reshards in `program` may change unreduced axes in a way that is verified.
+/// Whether `program` has constraints or reshards that may change unreduced axes in a way that is
+/// verified.
 fn reduces(program: &Program) -> bool {
     let shardings = program.shardings();
     let kinds = [OpKind::ShardingConstraint, OpKind::Reshard];
@@ -62,7 +63,7 @@ pub fn malformed_shardings(program: &Program) -> Vec<Diagnostic> {
     program.pre_order(program.module_op()).flat_map(|op| made.problems(op)).collect()
 }
 
-/// The meshes whose `sdy.mesh` ops no pass has erased.
+/// The meshes whose `sdy.mesh` ops are not erased.
 fn meshes_there(program: &Program) -> BitSet<MeshId> {
     let mut found = BitSet::new(program.meshes().len());
     for op in program.repeated_ops_of(OpKind::Mesh) {
@@ -73,8 +74,8 @@ fn meshes_there(program: &Program) -> BitSet<MeshId> {
     found
 }
 
-/// Errors for calls whose types are not those of the callee: export may make one function of named
-/// computations that have the same name.
+/// Errors for calls whose types differ from those of the callee: export may turn different named
+/// computations of the same name into one function.
 pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
     let named = |func: FuncId| (program.func_name(func), func);
     let functions: FxHashMap<_, _> = program.functions_in_order().into_iter().map(named).collect();
@@ -87,7 +88,7 @@ pub fn mistyped_calls(program: &Program) -> Vec<Diagnostic> {
     program.pre_order(program.module_op()).filter_map(problem).collect()
 }
 
-/// A program, and the errors in its shardings, used or not.
+/// A program, and the errors in all shardings of its table.
 struct Made<'p> {
     program: &'p Program,
     malformed: FxHashMap<ShardingId, Vec<Diagnostic>>,

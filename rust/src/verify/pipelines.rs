@@ -1,7 +1,7 @@
-//! Checks what is specific to ops of Shardy's dialect of pipelines, `mpmd`, without regions: meshes against the topology
-//! of the function, calls against their callees.
+//! Checks that are specific to ops of `mpmd` without regions: meshes against the topology of the
+//! function, calls against their callees.
 //!
-//! Messages are those of the reference, which mostly do not name the op.
+//! Messages are those of the reference; most do not name the op.
 //!
 //! Source: the verifiers of the dialect's ops.
 
@@ -14,15 +14,15 @@ use crate::mesh::Mesh;
 use crate::mlir::{function_around, op_attribute, topology, AttrValue, MeshTensor, TOPOLOGY};
 use std::sync::Arc;
 
-/// The attribute of arguments, results and transfers that says which memory they are in.
+/// The attribute of arguments, results and transfers with their memory kind.
 const MEMORY: &str = "mhlo.memory_kind";
-/// The memories that the type of a tensor may name.
+/// The memory kinds that the type of a tensor may have.
 const MEMORIES: [&str; 2] = ["pinned_host", "device"];
 
 pub(super) type Checked = Result<(), String>;
 
 impl Verifier<'_> {
-    /// Checks what is specific to `op`, which follows its definition.
+    /// The checks that are specific to `op`, which conforms to its definition.
     pub(super) fn pipeline(&self, op: OpId) -> Checked {
         match self.program.op_name(op) {
             "mpmd.transfer" => self.transfer(op),
@@ -74,7 +74,7 @@ impl Verifier<'_> {
         let read = read_lone_sharding(text, 0, &mut scope);
         let read = read.map_err(|error| of_op(&error.diagnostics[0].message))?;
         let shape = self.program.types()[tensor.tensor].shape().unwrap_or_default();
-        // The rank comes first.
+        // The rank is checked first.
         let is_of_rank = read.sharding.dims.len() == shape.len() || mesh.is_maximal();
         let found = verify_sharding(&read.sharding, mesh, Some(shape), self.program.shardy());
         let mut problems = read.problems.iter().chain(&found);
@@ -92,7 +92,7 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// The parts of `ty`, on a mesh of the topology.
+    /// The parts of `ty`, whose mesh has to be in the topology.
     fn in_topology(&self, op: OpId, ty: TypeId) -> Result<Option<MeshTensor<'_>>, String> {
         let Some(tensor) = MeshTensor::of(self.program, ty) else { return Ok(None) };
         let mesh = self.mesh_called(op, tensor.mesh)?;
@@ -133,7 +133,7 @@ impl Verifier<'_> {
         }
         Ok(())
     }
-    /// The memory that attributes say `value`, an operand of the transfer `op`, is in.
+    /// The memory kind of `value`, an operand of the transfer `op`, according to attributes.
     fn memory_of(&self, op: OpId, value: ValueId) -> Option<String> {
         let program = self.program;
         match program.def(value) {
@@ -170,7 +170,7 @@ impl Verifier<'_> {
         let text = self.program.resolved_alias(text?.trim());
         Some(text.strip_prefix('"')?.strip_suffix('"')?.to_owned())
     }
-    /// Checks an op that puts a tensor of type `local` on a mesh, as type `on_mesh`, or takes it from there.
+    /// Checks an op that converts a tensor of type `local` to type `on_mesh` on a mesh, or back.
     fn assignment(&self, op: OpId, local: &[TypeId], on_mesh: &[TypeId]) -> Checked {
         let ([local], [on_mesh]) = (local, on_mesh) else { return Ok(()) };
         let Some(tensor) = self.in_topology(op, *on_mesh)? else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! Finds the span of the shardings of an op's results in the source text, which the program's tables do not have.
+//! Finds the span of the shardings of an op's results in the source text, since the program's
+//! tables do not store it.
 
 use super::Verifier;
 use crate::error::Span;

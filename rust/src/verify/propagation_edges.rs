@@ -1,4 +1,4 @@
-//! Checks what propagation has recorded on ops: `sdy.propagation_edges` attributes and lists of them.
+//! Checks the records of propagation on ops: `sdy.propagation_edges` attributes and lists of them.
 
 use super::Verifier;
 use crate::attribute::{
@@ -32,7 +32,7 @@ impl Names {
 }
 
 impl Verifier<'_> {
-    /// Checks the recorded edges of `op`.
+    /// Checks the recorded propagation edges of `op`.
     pub(super) fn propagation_edges(&mut self, op: OpId) {
         for index in 0..self.program.op_attrs(op).len() {
             let attr = self.program.op_attrs(op)[index];
@@ -49,7 +49,7 @@ impl Verifier<'_> {
             for range in ranges {
                 let is_one = |attr: &&Attr| Some(attr.name) == one;
                 let attr = self.program.attr_list(range).iter().find(is_one).copied();
-                // Under other names only an attribute that starts like one is checked.
+                // Other attributes are checked only if their text starts like this attribute.
                 let read = attr.and_then(|attr| Some((self.read(attr.value)?, attr.value)));
                 if let Some((read, span)) = read {
                     self.valid_edges(read, span);
@@ -66,7 +66,8 @@ impl Verifier<'_> {
         parse_propagation_edges(self.program.text().get(target), target.start)
     }
 
-    /// The edges that were read at `span`. Reports errors that do not depend on the op, and returns `None` then.
+    /// The edges that were read at `span`; `None` if there are errors that do not depend on the op,
+    /// which are reported.
     fn valid_edges(
         &mut self,
         read: Result<Vec<PropagationStep>>,
@@ -130,7 +131,8 @@ impl Verifier<'_> {
         span.map_or(text, |span| self.program.text().get(span))
     }
 
-    /// Checks `steps` against the operands and results of `op`; the error is the message of the first misfit.
+    /// Checks `steps` against the operands and results of `op`; fails with the message of the first
+    /// error.
     fn fits(&self, op: OpId, steps: &[PropagationStep]) -> std::result::Result<(), String> {
         let mesh = self.mesh_of_edges(op, steps)?;
         let is_edge =
@@ -163,7 +165,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The one mesh, empty meshes aside, of the shardings of the values that `steps` refer to.
+    /// The mesh, empty meshes aside, of the shardings of the values that `steps` refer to.
     fn mesh_of_edges(
         &self,
         op: OpId,

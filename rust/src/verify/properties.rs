@@ -1,5 +1,5 @@
-//! Checks the properties (`<{...}>`) of ops in generic form against their definitions; the parser does not know which op
-//! has some.
+//! Checks the properties (`<{...}>`) of ops in generic form against their definitions, since the
+//! parser does not know which properties an op has.
 
 use super::Verifier;
 use crate::error::Span;
@@ -8,12 +8,12 @@ use crate::ir::OpTraits;
 use crate::stablehlo::definition_of;
 
 impl Verifier<'_> {
-    /// Checks known ops with properties of which they have none, or that are no dictionary.
+    /// Checks known ops with properties that are not a dictionary or that they do not have.
     pub(super) fn properties(&mut self, given: &[(OpId, Span)]) {
         for &(op, span) in given {
             let (name, text) = (self.program.op_name(op), self.program.text().get(span));
             let is_terminator = OpTraits::of_name(name).has(OpTraits::TERMINATOR);
-            // Of ops with a definition, attributes without a dialect are checked against that.
+            // If an op has a definition, attributes without a dialect are checked against it.
             let attrs = self.program.op_attrs(op);
             let is_checked = || attrs.iter().any(|attr| !self.program.str(attr.name).contains('.'));
             let has_none = match definition_of(name, self.program.shardy()) {

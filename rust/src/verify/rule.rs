@@ -12,8 +12,8 @@ impl Verifier<'_> {
         let Some(rule) = self.program.op_rules().get(op).get() else { return };
         let rule = &self.program.rules()[rule];
         let [operands, results] = self.program.static_shapes(op);
-        // The reference's own rules for these ops have factor sizes that differ from the dims, and a program
-        // may contain those rules.
+        // The reference's own rules for these ops have factor sizes that differ from the dims, and
+        // a program may contain such rules.
         let has_other_sizes = match self.program.kind(op) {
             OpKind::Convolution | OpKind::Concatenate => true,
             OpKind::Reshape => self.program.shardy().has(Change::PaddedReshapes),

@@ -5,17 +5,17 @@ use crate::error::Code;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Type};
 
-/// The types that the operands of an op have to have.
+/// The types that the operands of an op may have.
 #[derive(Clone, Copy)]
 enum OperandType {
-    /// Tensors whose rank is known.
+    /// Ranked tensors.
     RankedTensor,
     /// Tensors, buffers and vectors.
     Shaped,
 }
 
 impl OperandType {
-    /// The types that ops of `kind` take, if these are limited.
+    /// The operand types of ops of `kind`, if they are restricted.
     fn of(kind: OpKind) -> Option<Self> {
         match kind {
             OpKind::ShardingGroup | OpKind::PropagationBarrier => Some(Self::RankedTensor),
@@ -23,7 +23,7 @@ impl OperandType {
             kind => kind.is_collective().then_some(Self::Shaped),
         }
     }
-    /// The words of MLIR's verifier for it.
+    /// The description of the type in MLIR's message.
     const fn text(self) -> &'static str {
         match self {
             Self::RankedTensor => "ranked tensor",
@@ -33,7 +33,8 @@ impl OperandType {
 }
 
 impl Verifier<'_> {
-    /// Whether the operands of `op`, if it is Shardy's, are of types that it takes; reports it if not.
+    /// Whether the operands of `op` have types that it accepts, if it is Shardy's; reports an error
+    /// if not.
     pub(super) fn has_sdy_types(&mut self, op: OpId) -> bool {
         let program = self.program;
         let Some(wanted) = OperandType::of(program.kind(op)) else { return true };
@@ -67,12 +68,12 @@ impl Verifier<'_> {
     }
 }
 
-/// Whether `ty`, which is no tensor, has a shape.
+/// Whether `ty`, which is not a tensor, has a shape.
 fn is_shaped(ty: &str) -> bool {
     ty.starts_with("memref<") || ty.starts_with("vector<")
 }
 
-/// Whether the type with text `ty`, which is no tensor, has a shape all of whose sizes are known.
+/// Whether the type with text `ty`, which is not a tensor, has a static shape.
 pub(super) fn has_static_shape(ty: &str) -> bool {
     let sizes = ty.split_once('<').map_or("", |(_, rest)| rest);
     is_shaped(ty) && !sizes.starts_with('*') && !sizes.contains('?')

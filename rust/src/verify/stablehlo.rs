@@ -1,4 +1,4 @@
-//! Ops of `StableHLO` and CHLO against their definitions.
+//! Checks ops of `StableHLO` and CHLO against their definitions.
 
 use super::Verifier;
 use crate::error::Code;
@@ -7,7 +7,7 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::{GroupsByAxes, REPLICA_GROUPS};
 use rustc_hash::FxHashSet;
 
-/// The error for an attribute that an op may not have.
+/// The error for an invalid attribute of an op.
 const WRONG_KIND: &str = "failed to satisfy constraint: ";
 
 impl Verifier<'_> {
@@ -28,7 +28,8 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Whether the text has `op` in custom syntax: MLIR's parser checks attributes of the syntax.
+    /// Whether `op` is in custom syntax in the text: then MLIR's parser has checked attributes of
+    /// the syntax.
     pub(super) fn is_in_custom_syntax(&self, op: OpId) -> bool {
         let source = self.program.text().source().as_bytes();
         self.program.name_span(op).is_some_and(|name| match name.start as usize {
@@ -36,7 +37,7 @@ impl Verifier<'_> {
             start => source.get(start - 1) != Some(&b'"'),
         })
     }
-    /// Checks that the meshes that groups of collectives are of are there, once for each signature.
+    /// Checks that the meshes in replica groups of collectives exist, once for each signature.
     pub(super) fn meshes_of_groups(&mut self) {
         let program = self.program;
         if program.strings().find(REPLICA_GROUPS).is_none() {

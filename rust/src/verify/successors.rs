@@ -1,7 +1,7 @@
-//! Checks ops with successors, and that values are defined on all ways to their uses.
+//! Checks ops with successors, and that definitions dominate their uses.
 //!
-//! Time: linear in the program, and in the uses of values of regions with several blocks times how deep their users are
-//! nested.
+//! Takes time linear in the program, plus, for values in regions with several blocks, linear in
+//! their uses times the nesting depth of the users.
 
 use super::dominance::Dominance;
 use super::Verifier;
@@ -10,7 +10,8 @@ use crate::ir::{OpTraits, Program, Type};
 use crate::stablehlo::Attributes;
 
 impl Verifier<'_> {
-    /// Checks ops with successors that take none or go on, the blocks that are jumped to, and the ways between blocks.
+    /// Checks ops that have successors although they may not, branches to entry blocks, and
+    /// dominance between blocks.
     pub(super) fn ways(&mut self) {
         let Some(successors) = self.successors.take() else { return };
         let mut ops: Vec<OpId> = successors.keys().copied().collect();
@@ -28,7 +29,7 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Notes the regions of `op` whose blocks may be jumped to.
+    /// Records the regions of `op` that have branches between blocks.
     pub(super) fn note_branching(&mut self, op: OpId) {
         for region in self.program.op_regions(op) {
             let entry = self.program.region_entry(region).get();
@@ -41,7 +42,7 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Checks that `op`, which has `count` successors, is none of the ops that take none.
+    /// Checks that `op`, which has `count` successors, may have successors.
     fn takes_successors(&mut self, op: OpId, count: usize) {
         if self.program.next_op(op).is_some() {
             let message = "operation with block successors must terminate its parent block";
@@ -59,7 +60,7 @@ impl Verifier<'_> {
         };
         self.bare(op, message);
     }
-    /// Checks that the values that `region` defines are defined on all ways to their uses.
+    /// Checks that the definitions of the values of `region` dominate their uses.
     fn uses_in(&mut self, region: RegionId, dominance: &Dominance) {
         let program = self.program;
         let op = program.region_op(region);
@@ -82,7 +83,8 @@ impl Verifier<'_> {
             }
         }
     }
-    /// Checks `op` if it is a branch: how many successors it has, and whether its operands are what these take.
+    /// Checks `op` if it is a branch: the number of its successors, and whether its operands match
+    /// their arguments.
     pub(super) fn branch(&mut self, op: OpId) {
         let Some(successors) = &self.successors else { return };
         let blocks = successors.get(&op).map_or(&[][..], Vec::as_slice);
@@ -129,7 +131,8 @@ impl Verifier<'_> {
             Some((what, _)) => Err(format!("'{}' op requires zero {what}", program.op_name(op))),
         }
     }
-    /// Checks that `block`, the `index`-th successor of a branch, takes `operands`.
+    /// Checks that the arguments of `block`, the `index`-th successor of a branch, match
+    /// `operands`.
     pub(super) fn passes(
         &self,
         operands: &[ValueId],
@@ -161,7 +164,8 @@ pub(super) fn is_bit(program: &Program, op: OpId, at: usize) -> Result<(), Strin
     Err(format!("'{name}' op operand #{at} must be 1-bit signless integer, but got '{got}'"))
 }
 
-/// How many of the `total` operands of `op`, a branch, choose the block, and go to the first one and to the others.
+/// The numbers of the `total` operands of `op`, a branch, that select the successor, that are
+/// passed to the first successor, and to the others.
 pub(super) fn segments(program: &Program, op: OpId, total: usize) -> Result<[usize; 3], String> {
     let (name, attributes) = (program.op_name(op), Attributes::of(program, op));
     let names = ["operandSegmentSizes", "operand_segment_sizes"];
@@ -186,7 +190,7 @@ pub(super) fn wrong_count(name: &str, needs: &str, has: usize) -> String {
     format!("'{name}' op requires {needs} but found {has}")
 }
 
-/// The block of `region` that `op` is in, in ops of which it may be nested.
+/// The block of `region` that contains `op`, directly or nested.
 fn block_within(program: &Program, op: OpId, region: RegionId) -> Option<BlockId> {
     let mut block = program.parent_block(op).get()?;
     while program.block_region(block) != region {

@@ -10,13 +10,13 @@ use crate::mlir::AttrValue;
 use crate::shardy::Change;
 use crate::stablehlo::{Attribute, Attributes, Element};
 
-/// The attribute of a switch that says how many operands each case has.
+/// The attribute of a switch with the number of operands of each case.
 const SEGMENTS: &str = "case_operand_segments";
-/// The attribute of a switch that has the number of each case.
+/// The attribute of a switch with the value of each case.
 const VALUES: &str = "case_values";
 
 impl Verifier<'_> {
-    /// Checks `op`, a `cf.switch`, which jumps to one of `blocks`: the first one by default.
+    /// Checks `op`, a `cf.switch`, which branches to one of `blocks`; the first is the default.
     pub(super) fn switch(&self, op: OpId, blocks: &[BlockId]) -> Result<(), String> {
         let program = self.program;
         let attributes = Attributes::of(program, op);
@@ -52,7 +52,7 @@ impl Verifier<'_> {
         case_values(&attributes, flag, cases.len())?;
         self.passes(&operands[num_flags..num_flags + num_default], default, 0)?;
         if sizes.len() < cases.len() {
-            // MLIR dies of it.
+            // MLIR crashes on it.
             let (has, needs) = (sizes.len(), cases.len());
             return Err(format!(
                 "'cf.switch' op '{SEGMENTS}' attribute has {has} elements for {needs} case destinations"
@@ -94,14 +94,14 @@ impl Verifier<'_> {
     }
 }
 
-/// How many numbers `values` has, and their type, if it is a list of integers.
+/// The number of elements and the element type of `values`, if it is a list of integers.
 fn int_values<'a>(values: &'a Attribute<'_>) -> Option<(i64, &'a Element)> {
     let (sizes, element) = values.dense_type()?;
     let is_stored = element.is_integer() || *element == Element::Index;
     is_stored.then(|| (sizes.iter().fold(1, |count, &size| size.wrapping_mul(count)), element))
 }
 
-/// How many operands each case has, `total` together.
+/// The number of operands of each case, which are `total` together.
 fn case_sizes(listed: &[i64], total: usize) -> Result<Vec<usize>, String> {
     if listed.iter().any(|size| *size < 0) {
         return Err(format!("'cf.switch' op '{SEGMENTS}' attribute cannot have negative elements"));
@@ -116,7 +116,7 @@ fn case_sizes(listed: &[i64], total: usize) -> Result<Vec<usize>, String> {
     Ok(listed.iter().filter_map(|&size| size.try_into().ok()).collect())
 }
 
-/// Checks that a switch by `flag`, a type, has a number of that type for each of `num_cases` cases.
+/// Checks that a switch by `flag`, a type, has a value of that type for each of `num_cases` cases.
 fn case_values(attributes: &Attributes<'_>, flag: &str, num_cases: usize) -> Result<(), String> {
     let values = attributes.get(VALUES).and_then(int_values);
     if values.is_none() && num_cases == 0 {
@@ -129,7 +129,7 @@ fn case_values(attributes: &Attributes<'_>, flag: &str, num_cases: usize) -> Res
             ));
         }
     }
-    // MLIR dies of cases without numbers.
+    // MLIR crashes on cases without values.
     let count = values.map_or(0, |(count, _)| count);
     if usize::try_from(count) != Ok(num_cases) {
         return Err(format!(

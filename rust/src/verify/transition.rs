@@ -1,4 +1,5 @@
-//! Checks what an op does to unreduced axes: which it adds or takes away, and how those that stay are reduced.
+//! Checks how an op changes unreduced axes: which axes it adds or removes, and whether the
+//! remaining ones keep their reduction.
 
 use crate::axis::{any_overlap, difference, AxisRef};
 use crate::index::{MeshId, OpId, ValueId};
@@ -7,20 +8,21 @@ use crate::mesh::Mesh;
 use crate::sharding::{ReductionOp, TensorSharding};
 use std::borrow::Cow;
 
-/// The shardings before and after an op, and what the op may do to unreduced axes.
+/// The shardings before and after an op, and the changes of unreduced axes that it may make.
 pub struct Transition<'a> {
-    /// The shardings of operands that have one.
+    /// The shardings of the operands that have one.
     pub operands: &'a [Cow<'a, TensorSharding>],
-    /// The shardings of results that have one.
+    /// The shardings of the results that have one.
     pub results: &'a [Cow<'a, TensorSharding>],
-    /// The reduction of axes that the op may add; `None` if it may add none.
+    /// The reduction of axes that the op may add; `None` if it may not add axes.
     pub added: Option<ReductionOp>,
-    /// The reduction of axes that the op may take away; `None` if it may take away none.
+    /// The reduction of axes that the op may remove; `None` if it may not remove axes.
     pub removed: Option<ReductionOp>,
 }
 
 impl Transition<'_> {
-    /// The message for what the op may not do. Shardings over different meshes are not compared.
+    /// The error message for a change that the op may not make. Shardings over different meshes are
+    /// not compared.
     pub fn problem(&self, program: &Program) -> Option<String> {
         let all = || self.operands.iter().chain(self.results);
         if all().all(|sharding| sharding.unreduced.is_empty()) {
@@ -60,7 +62,7 @@ impl Transition<'_> {
         }
         self.changed_reduction()
     }
-    /// The message that an axis which stays unreduced is reduced in another way than before.
+    /// The error message if a remaining unreduced axis has another reduction than before.
     fn changed_reduction(&self) -> Option<String> {
         for result in self.results {
             for axis in &result.unreduced {
@@ -82,7 +84,7 @@ impl Transition<'_> {
     }
 }
 
-/// The mesh that all of `meshes` are; `None` if there are several, or none.
+/// The mesh that all of `meshes` are; `None` if they differ, or if there are none.
 fn common_mesh(program: &Program, meshes: impl Iterator<Item = MeshId>) -> Option<&Mesh> {
     let mut common = None;
     for mesh in meshes.filter_map(MeshId::get) {
@@ -94,7 +96,8 @@ fn common_mesh(program: &Program, meshes: impl Iterator<Item = MeshId>) -> Optio
     common
 }
 
-/// The reduction, other than `expected`, of the first of `shardings` that is unreduced over some of `axes`.
+/// The reduction, other than `expected`, of the first of `shardings` that is unreduced over some of
+/// `axes`.
 fn other_reduction(
     shardings: &[Cow<'_, TensorSharding>],
     axes: &[AxisRef],
@@ -107,7 +110,8 @@ fn other_reduction(
 }
 
 impl Program {
-    /// `value`, or what the propagation barriers that define it let through.
+    /// The value that propagation barriers pass on as `value`; `value` itself if no barrier defines
+    /// it.
     pub fn behind_barriers(&self, mut value: ValueId) -> ValueId {
         while let Some(op) = self.defining_op(value) {
             if self.kind(op) != OpKind::PropagationBarrier {
@@ -117,7 +121,8 @@ impl Program {
         }
         value
     }
-    /// The sharding that `value` has where it is used; inside a manual computation without the manual axes.
+    /// The sharding that `value` has for its users; inside a manual computation, without the manual
+    /// axes.
     pub fn used_sharding(&self, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
         let holder = self.shardable_value(value)?;
         let sharding = self.shardings().get(self.sharding(holder))?;
@@ -126,12 +131,12 @@ impl Program {
             None => Cow::Borrowed(sharding),
         })
     }
-    /// The sharding of `value`, or of what the propagation barriers that define it let through.
+    /// The sharding of the value that propagation barriers pass on as `value`.
     pub fn sharding_behind_barriers(&self, value: ValueId) -> Option<Cow<'_, TensorSharding>> {
         self.used_sharding(self.behind_barriers(value))
     }
-    /// The message for what `op`, a constraint or a reshard, may not do to unreduced axes: it may add and take away
-    /// any, and change the reduction of none.
+    /// The error message for a change of unreduced axes that `op`, a constraint or a reshard, may
+    /// not make: it may add and remove any axes, but not change a reduction.
     pub fn resharding_problem(&self, op: OpId) -> Option<String> {
         let operand = self.operands(op).next()?;
         let source = self.sharding_behind_barriers(operand)?;

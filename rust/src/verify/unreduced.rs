@@ -1,4 +1,4 @@
-//! Checks constraints and reshards of values that have still to be reduced.
+//! Checks constraints and reshards of values with unreduced axes.
 
 use super::Verifier;
 use crate::error::Code;
@@ -6,7 +6,7 @@ use crate::index::OpId;
 use crate::shardy::Change;
 
 impl Verifier<'_> {
-    /// Checks what a constraint or a reshard does to unreduced axes.
+    /// Checks the change of unreduced axes by a constraint or a reshard.
     pub(super) fn resharding(&mut self, op: OpId) {
         if !self.program.shardy().has(Change::UnreducedTransitions) || self.malformed.contains(&op)
         {

@@ -1,12 +1,13 @@
-//! Checks shardings against the ops around them. The parser has checked that they fit the types of their
-//! values.
+//! Checks shardings against the ops around them. The parser has checked that they fit the types of
+//! their values.
 
 use super::Verifier;
 use crate::error::Code;
 use crate::index::{OpId, ShardingId};
 
 impl Verifier<'_> {
-    /// Checks that the shardings of what `op` defines use no axis that is manual in a computation around it.
+    /// Checks that the shardings of the results and block arguments of `op` use no axis that is
+    /// manual around it.
     pub(super) fn result_axes(&mut self, op: OpId) {
         let count = self.program.num_results(op);
         let mut checked = ShardingId::NONE;

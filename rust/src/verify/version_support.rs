@@ -1,4 +1,5 @@
-//! Refuses what a version of Shardy does not know in a program that was parsed for another version.
+//! Rejects what a version of Shardy does not support in a program that was parsed for another
+//! version.
 
 use crate::attribute::too_new;
 use crate::error::Diagnostic;
@@ -7,7 +8,7 @@ use crate::ir::Program;
 use crate::sharding::{ReductionOp, TensorSharding};
 use crate::shardy::{Change, Version};
 
-/// The error that `shardy` does not know something in `program`.
+/// The error that `shardy` does not support something in `program`.
 pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
     let change = Change::ReductionOps;
     if shardy.has(change) {
@@ -18,8 +19,8 @@ pub fn too_new_for(program: &Program, shardy: Version) -> Option<Diagnostic> {
     Some(too_new(&what, change, shardy)?.at_op(program, op))
 }
 
-/// The first op of `program` with a reduction over unreduced axes that is not the sum, and that reduction; of
-/// collectives, those that are `done` do not count.
+/// The first op of `program` with another reduction over unreduced axes than the sum, and that
+/// reduction. Collectives for which `done` holds are not considered.
 pub fn other_reduction(
     program: &Program,
     done: impl Fn(OpId) -> bool,

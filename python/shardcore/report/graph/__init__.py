@@ -1,10 +1,10 @@
-"""The computation graph of a completed program, drawn with shardings.
+"""The computation graph of a propagated program, drawn with shardings.
 
 ====================  ==========================================================================
 :mod:`~.model`        tensors and ops as nodes, and the edges between them
-:mod:`~.repeated`     repeated layers as one
-:mod:`~.chains`       element-wise ops that follow each other as one
-:mod:`~.grouped`      groups of ops as one
+:mod:`~.repeated`     merges repeated layers
+:mod:`~.chains`       merges chains of elementwise ops
+:mod:`~.grouped`      merges groups of ops
 :mod:`~.naming`       which groups there are: scopes, source lines, ...
 :mod:`~.folding`      which of these is done, so that a graph can be read
 :mod:`~.nearby`       what is near a value, and what is in a scope

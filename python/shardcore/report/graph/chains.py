@@ -1,4 +1,4 @@
-"""Chains of element-wise ops as one node each: what compilers fuse."""
+"""Merges chains of elementwise ops, which compilers fuse, into one node each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from shardcore import _core
 from shardcore.report.graph.model import Graph, Node
 
 _MAX_NAMED = 4
-"""The most ops of a chain that are named."""
+"""How many ops of a chain are named at most."""
 
 
 def fold_chains(graph: Graph) -> Graph:
-    """Return ``graph`` with each chain of element-wise ops as one node, at the place of the last.
+    """Return ``graph`` with each chain of elementwise ops as one node, in the place of its last op.
 
-    A tensor is inside of a chain if it is not annotated, and one op makes it and one op takes it,
-    both of them element-wise.
+    A tensor is inside a chain if it is not annotated, and has one producer and one user, both of
+    them elementwise ops.
     """
     last = _last_ops(graph)
     chains: dict[int, list[int]] = {}
@@ -37,14 +37,14 @@ def fold_chains(graph: Graph) -> Graph:
 
 
 def _last_ops(graph: Graph) -> list[int | None]:
-    """Return for each node the last op of its chain, or itself; of tensors inside ``None``."""
+    """For each node the last op of its chain, or the node itself; ``None`` for tensors inside."""
     makers: dict[int, list[int]] = {}
     users: dict[int, list[int]] = {}
     for source, target in graph.edges:
         makers.setdefault(target, []).append(source)
         users.setdefault(source, []).append(target)
     last: list[int | None] = list(range(len(graph.nodes)))
-    # From the end: the op that takes a tensor is known before the one that makes it.
+    # From the end, so that a tensor's user is known before its producer.
     for number in reversed(range(len(graph.nodes))):
         node = graph.nodes[number]
         if node.kind != "tensor" or node.annotated:

@@ -1,9 +1,9 @@
-"""How far a graph is folded so that it can be read.
+"""Folds a graph until a person can read it.
 
-A graph with few nodes is drawn as it is. Of others, the first of these ways that leaves few nodes
-is taken: repeated layers once; element-wise ops that follow each other as one as well; then ops in
-groups, as :mod:`~shardcore.report.graph.naming` lists them, first with tensors apart that different
-groups take, then without. Each way takes time in proportion to the graph, and their number is
+A graph with few nodes is drawn in full. Otherwise the first of these foldings that leaves few nodes
+is used: repeated layers drawn once; also chains of elementwise ops as one node; then groups of ops,
+as listed by :mod:`~shardcore.report.graph.naming`, first with separate nodes for tensors with
+different users, then without. Each folding takes time linear in the graph, and their number is
 bounded.
 """
 
@@ -19,17 +19,15 @@ from shardcore.report.graph.naming import ways
 from shardcore.report.graph.repeated import fold
 
 MAX_NODES: Final = 250
-"""More nodes are not read as a whole: a graph that has more is folded further."""
+"""A graph with more nodes is folded further, because nobody reads it as a whole."""
 
 
 _CHAIN: Final = 4
-"""How many times fewer nodes chains leave at most, as a rule."""
+"""Chains are assumed to reduce the number of nodes at most by this factor."""
 
 
 def fit(graph: Graph, max_nodes: int = MAX_NODES) -> Graph:
-    """Return ``graph`` folded until it has at most ``max_nodes`` nodes; folded as far as possible
-    if it has more then.
-    """
+    """Return ``graph`` folded until it has at most ``max_nodes`` nodes, or as far as possible."""
     layers = fold(graph)
     if len(layers.nodes) <= max_nodes:
         return layers
@@ -43,5 +41,5 @@ def fit(graph: Graph, max_nodes: int = MAX_NODES) -> Graph:
             keys = grouping.keys(way.groups, by_users=by_users)
             if len({*keys} - {None}) <= max_nodes:
                 return replace(grouping.drawn(keys, way.names), folding=way.folding)
-    # The coarsest way, with tensors that different groups take as one.
+    # The coarsest folding merges tensors with different users as well.
     return replace(grouping.drawn(keys, way.names), folding=way.folding)

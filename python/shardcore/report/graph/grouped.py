@@ -1,8 +1,8 @@
-"""Groups of ops as one node each.
+"""Merges groups of ops into one node each.
 
-Constants are not drawn, nor tensors between ops of one group, unless they are annotated. Other
-tensors are drawn once for all that are alike: those that one group makes, or no op does, with one
-type and one sharding, and with the same users if these are told apart.
+Constants are not drawn; neither are tensors between ops of one group, unless they are annotated.
+Other tensors are merged if they are alike: made by the same group, or by no op, with equal type and
+sharding, and with the same users if users are distinguished.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from shardcore.labels import folded
 from shardcore.report.graph.model import Graph, Node
 
 _TELLING = ("dot_general", "dot", "convolution", "gather", "scatter", "while")
-"""Ops that are counted in the node of a group, those that say most first."""
+"""Ops that are counted in the label of a group, the most informative first."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """What a group of ops is called."""
+    """The label of a group of ops."""
 
     name: str
     note: str = ""
-    """What tells it from others of this name: ``"backward"``."""
+    """What distinguishes it from other groups of this name: ``"backward"``."""
 
 
 class Grouping:
-    """A graph in which nothing is folded, to be drawn with its ops in groups."""
+    """An unfolded graph, to be drawn with its ops in groups."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -50,12 +50,12 @@ class Grouping:
         self._hidden = hidden
 
     def keys(self, groups: Sequence[int | None], *, by_users: bool) -> list[Hashable]:
-        """Return for each node what those that are drawn as one have in common: of ops the number
-        of the group; ``None`` for nodes that are not drawn.
+        """Return for each node its key: nodes with equal keys are drawn as one. The key of an op is
+        its group's number; nodes with ``None`` are not drawn.
 
         Args:
-            groups: the number of the group of each op; of tensors ``None``.
-            by_users: whether tensors that different groups take are told apart.
+            groups: the number of the group of each op; ``None`` for tensors.
+            by_users: whether to distinguish tensors by the groups that use them.
         """
         nodes = self._graph.nodes
         keys: list[Hashable] = list(groups)
@@ -77,7 +77,8 @@ class Grouping:
         return keys
 
     def drawn(self, keys: Sequence[Hashable], names: Sequence[Group]) -> Graph:
-        """Return the graph with all nodes of a key as one; ``names`` are those of the groups."""
+        """Return the graph with all nodes of a key merged; ``names`` are the labels of the
+        groups."""
         return _joined(self._graph, keys, names)
 
 
@@ -86,8 +87,8 @@ def _is_constant(node: Node) -> bool:
 
 
 def _joined(graph: Graph, keys: Sequence[Hashable], names: Sequence[Group]) -> Graph:
-    """Return ``graph`` with all nodes of a key as one, at the place of the first of them, and
-    without those whose key is ``None``; the key of an op is the number of its group.
+    """Return ``graph`` with all nodes of a key merged, in the place of the first of them, and
+    without nodes whose key is ``None``; an op's key is the number of its group.
     """
     members: dict[Hashable, list[Node]] = {}
     for key, node in zip(keys, graph.nodes, strict=True):

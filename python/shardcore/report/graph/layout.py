@@ -1,4 +1,4 @@
-"""Places of the nodes of a graph, in rows from top to bottom.
+"""Places the nodes of a graph in rows from top to bottom.
 
 An edge that passes rows has a place in each of them.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shardcore.report.graph.model import Graph
 
 GAP_X, GAP_Y = 24.0, 34.0
-"""Between nodes, in pixels."""
+"""The gaps between nodes, in pixels."""
 WAY = 14.0
 """Width of an edge that passes a row, with the gap beside it."""
 
@@ -23,12 +23,12 @@ Point = tuple[float, float]
 
 
 class Layout(NamedTuple):
-    """Where nodes and edges are, in pixels from the top left corner."""
+    """The positions of nodes and edges, in pixels from the top left corner."""
 
     centers: list[Point]
-    """Of each node."""
+    """The centre of each node."""
     ways: list[list[Point]]
-    """Of each edge the points that it goes through, from node to node."""
+    """For each edge the points that it goes through, from node to node."""
     width: float
     height: float
 
@@ -60,7 +60,8 @@ def layout(graph: Graph, sizes: Sequence[tuple[float, float]]) -> Layout:
 def _placed(
     rows: Rows, edges: list[tuple[int, int]], sizes: Sequence[tuple[float, float]], left: float
 ) -> tuple[dict[int, Point], float, float]:
-    """Return the middles of what is in ``rows``, from ``left`` on, and the right and lower end."""
+    """Return the centres of the items in ``rows``, starting at ``left``, and the right and lower
+    end."""
     widths = {
         item: sizes[item][0] + GAP_X if item < len(sizes) else WAY for row in rows for item in row
     }
@@ -79,7 +80,8 @@ def _placed(
 def _paths(
     edges: list[tuple[int, int]], places: dict[int, Point], num_nodes: int
 ) -> Iterator[tuple[list[int], list[Point]]]:
-    """Yield for each edge between nodes the numbers that it passes, and their places."""
+    """Yield for each edge between nodes the numbers of the items that it passes, and their
+    places."""
     after = {source: target for source, target in edges if source >= num_nodes}
     for source, target in edges:
         if source >= num_nodes:

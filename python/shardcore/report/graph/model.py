@@ -1,7 +1,7 @@
 """Tensors and ops as nodes, and the edges between them.
 
-A tensor has an edge from the op that makes it and edges to the ops that take it. The body of a loop
-or a conditional stands between the op that has it and the results of that op.
+A tensor has an edge from its producer, and edges to its users. The body of a loop or conditional is
+drawn between the op and the op's results.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ _WITH_BODIES = (
     "sdy.manual_computation",
     "sdy.named_computation",
 )
-"""Ops whose regions are drawn; those of others compute single elements."""
+"""Ops whose regions are drawn; regions of other ops compute single elements."""
 _TERMINATORS = ("func.return", "stablehlo.return", "sdy.return")
 
 
 class Node(NamedTuple):
-    """A tensor or an op, or several of them that are drawn as one."""
+    """A tensor or an op, or several of them drawn as one."""
 
     kind: str
     """``"tensor"``, ``"op"``, or ``"ops"`` for a group of ops."""
     name: str
-    """The name of a tensor, ``"%12"``, or its path in the user's program; of an op
-    ``"dot_general"``; of a group its scope or its lines."""
+    """For a tensor its name ``"%12"`` or its path in the user's program; for an op such as
+    ``"dot_general"``; for a group its scope or its lines."""
     type: str = ""
-    """The shape and element type of a tensor; of a group what is in it."""
+    """For a tensor its shape and element type; for a group its contents."""
     sharding: str = ""
     """The sharding of a tensor, without its mesh."""
     annotated: bool = False
     """Whether the user gave the tensor a sharding."""
     location: str | None = None
-    """Where an op comes from in the user's program."""
+    """The location of an op in the user's program."""
     value: str | None = None
-    """The name of a tensor in the program, ``"%12"``; of several that of the first."""
+    """The name of a tensor in the program, ``"%12"``; the first name if it stands for several."""
     stack: str = ""
-    """The names around the line of an op, as :attr:`shardcore.Op.name_stack`."""
+    """The name stack of an op, as :attr:`shardcore.Op.name_stack`."""
     members: int = 1
     """How many tensors or ops the node stands for."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is written in the node."""
+        """The lines of text in the node."""
         kind = self.type
         if self.kind == "tensor" and self.members > 1:
             kind = f"{self.members:,} of {kind}"
@@ -64,25 +64,25 @@ class Node(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What nodes of repeated layers have in common."""
+        """A key that is equal for corresponding nodes of repeated layers."""
         name = "" if self.kind == "tensor" else self.name
         return (self.kind, name, self.type, self.sharding)
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Nodes that stand for those of several equal layers."""
+    """Nodes that stand for several equal layers."""
 
     nodes: tuple[int, ...]
     times: int
-    """How many layers there are."""
+    """The number of layers."""
 
 
 CHAINS = "by chains of element-wise ops"
-"""The folding that is no grouping by a name."""
+"""The only folding that does not group by a name."""
 
 MAX_SHOWN = 1000
-"""The most nodes of a graph that a notebook draws by itself."""
+"""A notebook draws graphs with up to this many nodes by itself."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,13 +95,13 @@ class Graph:
     nodes: tuple[Node, ...]
     """In program order."""
     edges: tuple[tuple[int, int], ...]
-    """From a node to a node, by their numbers; one to an earlier node leads from one of the
-    repeated layers, or from a group, to what comes after it."""
+    """Pairs of node numbers; an edge to an earlier node leads from a repeated layer, or from a
+    group, to its successor."""
     layers: tuple[Layer, ...] = ()
-    """The layers that are drawn once."""
+    """The repeated layers, which are drawn once."""
     title: str = field(default="", compare=False)
     folding: str = ""
-    """How ops were folded so that the graph can be read, ``"by source line"``; empty if each is
+    """How ops were grouped to make the graph readable, ``"by source line"``; empty if each op is
     drawn."""
 
     def dot(self) -> str:
@@ -111,7 +111,7 @@ class Graph:
         return dot(self)
 
     def svg(self) -> str:
-        """Return the graph as a picture, an element of SVG.
+        """Return the graph as an SVG element.
 
         Raises:
             ValueError: the graph is too large: draw a part of it.
@@ -131,7 +131,7 @@ class Graph:
 
     @property
     def hint(self) -> str:
-        """How to see more of a graph that is folded; empty if it is not."""
+        """How to see more of a folded graph; empty if it is not folded."""
         if not self.folding:
             return ""
         groups = [node for node in self.nodes if node.kind == "ops"]
@@ -144,10 +144,10 @@ class Graph:
         return f"folded {self.folding}; to see more: {', '.join(more)}"
 
     def subgraph(self, numbers: Sequence[int]) -> Graph:
-        """Return the graph of the nodes with these numbers, which ascend.
+        """Return the subgraph of the nodes ``numbers``, in ascending order.
 
         Raises:
-            ValueError: a number is that of no node.
+            ValueError: a number is out of range.
         """
         numbers = items(numbers, "numbers of nodes", len(self.nodes))
         for number in numbers:
@@ -229,8 +229,8 @@ class _Builder:
         return Graph(tuple(self._nodes), tuple(edges), (), self._result.module.filename)
 
     def _returns(self, op: Op, around: Mapping[Op, Op]) -> None:
-        """Join what ``op`` returns to the results of the op around it, which ``around`` has by what
-        ends its blocks; those of the function are annotated if the function's results are.
+        """Connect the values that ``op``, a terminator, returns to the results of the enclosing op
+        (``around`` maps terminators to it); for the function's results, also mark annotations.
         """
         if op.name == "func.return":
             for value, given in zip(op.operands, self._given_results, strict=False):
@@ -267,7 +267,7 @@ class _Builder:
 
 
 def _annotated(result: Result, entry: str | None, arguments: Sequence[Port]) -> set[str]:
-    """The names of the values of the entry function that the user gave shardings."""
+    """The names of the entry function's values that the user annotated."""
     names = {port.name for port in arguments if port.sharding is not None}
     for op in result._given().ops():
         if op.function != entry:

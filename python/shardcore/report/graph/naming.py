@@ -1,7 +1,7 @@
-"""Ways to group ops: by scope, by source line, by their order; and the names of the groups.
+"""Ways to group ops: by scope, by source line, or by position; and the names of the groups.
 
-Scopes are those of :mod:`shardcore.costs.scopes`. Those that differ in numbers alone, as those of
-layers do, are one: ``decoder/layer_*/mlp``.
+Scopes are those of :mod:`shardcore.costs.scopes`. Scopes that differ only in numbers, such as those
+of layers, are merged: ``decoder/layer_*/mlp``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from shardcore.report.graph.grouped import Group
 from shardcore.report.graph.model import Graph, Node
 
 _MAX_DEPTH = 8
-"""Deeper scopes are not told apart."""
+"""How many levels of scopes are distinguished."""
 _LINES = (1, 10, 100, 1000)
-"""Of how many source lines the ops are one group."""
+"""How many consecutive source lines form one group."""
 _PARTS = (20, 5)
-"""Numbers of parts of a program that has neither scopes nor lines."""
+"""The numbers of parts, for a program that has neither scopes nor lines."""
 
 _PLACE = re.compile(r"(.+):(\d+):\d+\Z", re.DOTALL)
 _NUMBER = re.compile(r"\d+")
 
 Naming = Callable[[int, Node], "Group | None"]
-"""Returns the group of an op, by its number in the program; ``None`` if that of the op before."""
+"""Returns the group of an op, given its number; ``None`` for the group of the op before it."""
 
 
 @dataclass(frozen=True)
@@ -35,22 +35,22 @@ class Way:
     """A way to group the ops of a graph."""
 
     folding: str
-    """``"by source line"``."""
+    """A description, such as ``"by source line"``."""
     names: Sequence[Group]
-    """What each group is called."""
+    """The label of each group."""
     groups: Sequence[int | None]
-    """The number of the group of each node; ``None`` for tensors."""
+    """For each node the number of its group; ``None`` for tensors."""
 
 
 def ways(graph: Graph) -> Iterator[Way]:
-    """Yield ways to group the ops of ``graph``, the finest first; a bounded number of them."""
+    """Yield ways to group the ops of ``graph``, the finest first; their number is bounded."""
     for folding, naming in _namings(graph):
         yield Way(folding, *_groups(graph, naming))
 
 
 def ops_of(graph: Graph, scope: str) -> list[int]:
-    """Return the ops of the groups of ``graph`` that are called ``scope``, and those in the scope
-    of this name, ``decoder/layer_3``.
+    """Return the ops of ``graph`` in groups called ``scope``, or in the scope of this name, such as
+    ``decoder/layer_3``.
     """
     found = {
         number
@@ -71,7 +71,7 @@ def _scope(op: Node) -> str:
 def _namings(graph: Graph) -> Iterator[tuple[str, Naming]]:
     ops = [node for node in graph.nodes if node.kind == "op"]
     depths = [scope.count("/") + 1 for scope in map(_scope, ops) if scope]
-    # Where few ops have a scope, lines say more.
+    # If few ops have a scope, lines are more useful.
     if 2 * len(depths) >= len(ops):
         yield "by scope and source line", _by_scope_and_line
         for depth in range(min(_MAX_DEPTH, max(depths, default=0)), 0, -1):
@@ -131,7 +131,7 @@ def _by_order(size: int, number: int, op: Node) -> Group | None:
 
 
 def _line(op: Node) -> tuple[str, int] | None:
-    """The file, without its folders, and the line that ``op`` comes from."""
+    """The file name, without folders, and the line of ``op``."""
     place = None if op.location is None else _PLACE.match(op.location)
     return None if place is None else (file_line(place[1]), int(place[2]))
 

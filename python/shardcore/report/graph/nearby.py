@@ -1,4 +1,4 @@
-"""Parts of a graph: what is near a value, what is in a scope."""
+"""Parts of a graph: the neighbourhood of a value, the contents of a scope."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from shardcore.report.graph.naming import ops_of, ways
 
 
 def near(graph: Graph, value: str, hops: int) -> Graph:
-    """Return the part of ``graph`` that is at most ``hops`` ops away from ``value``, with all
-    tensors of those ops.
+    """Return the part of ``graph`` within ``hops`` ops of ``value``, with all tensors of those ops.
 
     Raises:
-        LocationError: no tensor is called ``value`` (``unknown-location``).
+        LocationError: no tensor has the name ``value`` (``unknown-location``).
     """
     names = (value, f"%{value}")
     found = {
@@ -29,7 +28,7 @@ def near(graph: Graph, value: str, hops: int) -> Graph:
         beside[source].append(target)
         beside[target].append(source)
     last = set(found)
-    # Each op is two edges: to it, and on to its other tensors.
+    # One op is two edges: to the op, and on to its other tensors.
     for _ in range(2 * hops):
         last = {other for number in last for other in beside[number]} - found
         found |= last
@@ -37,11 +36,11 @@ def near(graph: Graph, value: str, hops: int) -> Graph:
 
 
 def inside(graph: Graph, scope: str) -> Graph:
-    """Return the ops of ``graph`` in ``scope``, the name of a group or of a scope, with all tensors
-    that they take and make.
+    """Return the ops of ``graph`` in ``scope``, the name of a group or scope, with all their
+    operands and results.
 
     Raises:
-        LocationError: nothing is called ``scope`` (``unknown-location``).
+        LocationError: nothing has the name ``scope`` (``unknown-location``).
     """
     ops = set(ops_of(graph, scope))
     if not ops:
@@ -53,7 +52,7 @@ def inside(graph: Graph, scope: str) -> Graph:
 
 
 def _unknown(message: str, name: str, known: set[str]) -> LocationError:
-    # The calculus is not imported with the package.
+    # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.mistakes import choices
 
     return LocationError(Diagnostic("unknown-location", message, choices(name, known)))

@@ -1,8 +1,8 @@
-"""Repeated layers of a graph as one.
+"""Merges repeated layers of a graph.
 
-Layers are found as in the text of a program: runs of ops that are alike, one after the other. A
-node of a later layer is then the node at the same place in the first one, and an argument that only
-later layers take is the argument that the first one takes there.
+Layers are found as in the text of a program: consecutive runs of ops that are alike. A node of a
+later layer is mapped to the node at the same place of the first layer, and an argument that only
+later layers use to the argument that the first layer uses there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from shardcore.report.repeats import runs_of
 
 
 def fold(graph: Graph) -> Graph:
-    """Return ``graph`` with each run of equal layers drawn once, also of layers that have repeated
-    parts themselves.
-    """
+    """Return ``graph`` with each run of equal layers drawn once, including nested repetitions."""
     while True:
         folded = _fold_once(graph)
         if len(folded.nodes) == len(graph.nodes):
@@ -52,7 +50,8 @@ def _fold_once(graph: Graph) -> Graph:
 
 
 def _fold_arguments(graph: Graph, same: list[int], inner: set[int]) -> None:
-    """Let the arguments that only repeated ops take be those that the first of the layers take."""
+    """Map arguments that only repeated ops use to the corresponding arguments of the first
+    layer."""
     taken: dict[int, list[int]] = defaultdict(list)
     users: dict[int, list[int]] = defaultdict(list)
     for source, target in graph.edges:

@@ -1,8 +1,9 @@
-"""Places along the rows of a layered drawing: close together, and edges as straight as that allows.
+"""Horizontal positions in a layered drawing: compact, with edges as straight as possible.
 
-Each item of a row is moved to the mean of its neighbours in the row before, as far as the items
-beside it leave room, row by row downwards and upwards in turn. In one row that is the least sum of
-squares under an order, which merging neighbours that are in each other's way finds in linear time.
+Each item of a row is moved towards the mean of its neighbours in the adjacent row, as far as the
+items beside it leave room, row by row, downwards and upwards in turn. For one row this is a least
+squares problem with ordering constraints, which the pool-adjacent-violators algorithm solves in
+linear time.
 
 Source: Gansner, Koutsofios, North and Vo, "A technique for drawing directed graphs", section 4;
 pool-adjacent-violators for one row.
@@ -15,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 _SWEEPS: Final = 8
-"""How often rows are gone through, downwards and upwards in turn."""
+"""How many sweeps over all rows are made, downwards and upwards in turn."""
 
 
 def places(
@@ -23,12 +24,12 @@ def places(
     widths: Mapping[int, float],
     edges: Sequence[tuple[int, int]],
 ) -> dict[int, float]:
-    """Return the middle of each item.
+    """Return the centre of each item.
 
     Args:
-        rows: the items of each row, in their order.
-        widths: how wide each is, with the gap beside it.
-        edges: pairs of items, of one row and the next.
+        rows: the items of each row, in order.
+        widths: the width of each item, including the gap beside it.
+        edges: pairs of items in adjacent rows.
     """
     row_of = {item: at for at, row in enumerate(rows) for item in row}
     above: dict[int, list[int]] = {item: [] for item in row_of}
@@ -56,11 +57,11 @@ def _mean(values: Sequence[float], otherwise: float) -> float:
 
 
 def _apart(wished: Sequence[float], widths: Sequence[float]) -> list[float]:
-    """Return places close to those ``wished`` where items of these widths do not overlap."""
+    """Return places close to ``wished`` at which items of these widths do not overlap."""
     offsets = [0.0]
     for left, right in pairwise(widths):
         offsets.append(offsets[-1] + (left + right) / 2)
-    # Blocks of items without room between them: the sum of where they start, and their number.
+    # Blocks of adjacent items without gaps: the sum of their wished starts, and their number.
     blocks: list[tuple[float, int]] = []
     for place, offset in zip(wished, offsets, strict=False):
         total, count = place - offset, 1

@@ -1,4 +1,4 @@
-"""A graph as a picture: tensors blue, ops red, annotated tensors with a blue border."""
+"""Draws a graph: tensors blue, ops red, annotated tensors with a blue border."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from shardcore.report.graph.model import Graph, Node
 
 _CHARACTER, _LINE, _PAD = 6.6, 15.0, 8.0
-"""Width of a character and height of a line of the font, and space beside text, in pixels."""
+"""The width of a character, the height of a line, and the padding of text, in pixels."""
 _MARGIN = 16.0
 MAX_NODES = 4000
-"""The most nodes of a picture: placing them takes more than linear time, and nobody reads them."""
+"""The largest graph that is drawn: layout takes more than linear time, and nobody reads more."""
 _MAX_CHARACTERS = 44
-"""Longer lines are cut; the whole text is shown when the pointer rests on the node."""
+"""Longer lines are cut; the whole text is in the node's tooltip."""
 _STYLE = (
     "text{font:11px ui-monospace,monospace;text-anchor:middle;fill:#111}"
     f".t{{fill:{TENSOR};stroke:#7b97c4}}.o{{fill:{OP};stroke:#c48a85}}"
@@ -44,20 +44,20 @@ def size(node: Node) -> tuple[float, float]:
 
 
 class Shapes(NamedTuple):
-    """What a graph is drawn from, in pixels from the top left corner."""
+    """The shapes of a drawn graph, in pixels from the top left corner."""
 
     width: float
     height: float
     boxes: list[Box]
-    """Of each node."""
+    """The box of each node."""
     paths: list[tuple[str, bool]]
-    """Of each edge, and whether it leads to the next of the repeated layers."""
+    """The path of each edge, and whether it leads to the next repeated layer."""
     layers: list[tuple[Box, int]]
-    """The frame of each layer, and how many there are."""
+    """The frame of each layer, and the number of layers."""
 
 
 def shapes(graph: Graph) -> Shapes:
-    """Return what ``graph`` is drawn from.
+    """Return the shapes of ``graph``.
 
     Raises:
         ValueError: the graph has more than :data:`MAX_NODES` nodes.
@@ -81,7 +81,7 @@ def shapes(graph: Graph) -> Shapes:
 
 
 def svg(graph: Graph) -> str:
-    """Return ``graph`` as an element of SVG.
+    """Return ``graph`` as an SVG element.
 
     Raises:
         ValueError: as for :func:`shapes`.
@@ -106,7 +106,7 @@ def svg(graph: Graph) -> str:
 
 
 def _frame(boxes: Sequence[Box]) -> Box:
-    """The box around ``boxes``."""
+    """The bounding box of ``boxes``."""
     left = min(x for x, _, _, _ in boxes) - _PAD
     top = min(y for _, y, _, _ in boxes) - _PAD
     right = max(x + width for x, _, width, _ in boxes) + _PAD
@@ -126,7 +126,7 @@ def _paths(graph: Graph, where: Layout, sizes: Sequence[Point]) -> Iterator[tupl
     for (source, target), way in zip(graph.edges, where.ways, strict=True):
         (x0, y0), *between, (x1, y1) = way
         if target < source:
-            # To the same layer again: around its nodes.
+            # An edge to the same layer again goes around its nodes.
             side = max(x0, x1) + max(sizes[source][0], sizes[target][0]) / 2 + 12
             yield (
                 f"M{x0:.0f} {y0:.0f}C{side:.0f} {y0:.0f} {side:.0f} {y1:.0f} {x1:.0f} {y1:.0f}",
@@ -160,7 +160,8 @@ def _node(node: Node, box: Box) -> str:
 
 
 def cut(line: str) -> str:
-    """Return ``line`` as it is shown: of a long one the beginning and the end, which has places."""
+    """Return ``line`` as shown: the start and the end of a long one, as locations are at the
+    end."""
     if len(line) <= _MAX_CHARACTERS:
         return line
     first = (_MAX_CHARACTERS - 3) // 2

@@ -1,4 +1,4 @@
-"""Differences of a result to another one: what is sharded otherwise, and what that costs."""
+"""The differences from another result: changed shardings, and their cost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
 
 MAX_LINES = 300
-"""The most lines of the source that are listed."""
+"""How many source lines are listed at most."""
 
 
 class Before:
-    """The shardings of another result, by the names that its values have in both."""
+    """The shardings of another result, by names that values have in both results."""
 
     def __init__(self, result: Result) -> None:
         self._values = {
@@ -32,16 +32,15 @@ class Before:
     def of_value(
         self, key: tuple[str, str], op: str | None, type_text: str
     ) -> tuple[bool, TensorSharding | None]:
-        """Return whether a value with this name, op and type is there, and its sharding."""
+        """Return whether the other result has a value of this name, op and type, and its
+        sharding."""
         found = self._values.get(key)
         if found is None or found[:2] != (op, type_text):
             return False, None
         return True, found[2]
 
     def of_port(self, port: Port, *, is_result: bool) -> tuple[bool, TensorSharding | None]:
-        """Return whether an argument or result with this path and type is there, and its
-        sharding.
-        """
+        """Return whether the other result has a port of this path and type, and its sharding."""
         found = self._ports.get((is_result, port.label or port.name))
         if found is None or found[0] != port.type:
             return False, None
@@ -50,7 +49,7 @@ class Before:
 
 def costs_record(before: Cost, after: Cost) -> dict[str, Any]:
     """Return the differences between two costs as plain data of a page."""
-    # Costs are not imported with the package.
+    # Costs are imported here, as the package does not import them.
     from shardcore.costs import compare
 
     found = compare(before, after)

@@ -1,4 +1,4 @@
-"""Time, memory and collectives of a page."""
+"""The time, memory and collectives on a page."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from shardcore.report.page.whys import Whys
 
 MAX_STEPS = 3000
-"""The most steps of the timeline: of a longer program neighbours are drawn as one."""
+"""How many steps the timeline shows; in a longer program neighbours are merged."""
 MAX_WHYS = 5
-"""Of the collectives that take longest, so many are explained: each takes 10 ms."""
+"""How many of the longest collectives are explained; each takes 10 ms."""
 MAX_NAMES = 200
-"""Of collectives that are alike so many are named."""
+"""How many of a group of equal collectives are named."""
 MAX_LIVE = 200
-"""The most values that are listed at the peak."""
+"""How many values are listed at the peak."""
 
 
 def cost_record(
@@ -42,8 +42,8 @@ def cost_record(
 
     Args:
         cost: the cost.
-        tables: get the texts and places.
-        whys: get the chains of the collectives that take longest.
+        tables: collect the texts and locations.
+        whys: collect the explanations of the longest collectives.
         row_of_value: the rows of values by name.
         edits: how many changes of annotations are sought.
         arguments: those of the program.
@@ -119,7 +119,7 @@ def cost_record(
 def _collectives(
     collectives: Iterable[CollectiveCost], tables: Tables
 ) -> tuple[list[dict[str, Any]], list[int]]:
-    """Rows of collectives that are alike, and the row of each collective."""
+    """Rows of equal collectives, and the row of each collective."""
     rows: list[dict[str, Any]] = []
     known: dict[tuple[Any, ...], int] = {}
     row_of = []
@@ -158,7 +158,7 @@ def _collectives(
 def _before(
     steps: Iterable[TimedStep], row_of: list[int], row_of_value: Mapping[str, int]
 ) -> dict[int, list[int]]:
-    """The rows of the collectives without a line that run before the op of a row."""
+    """For each row's op, the rows of the collectives without a line that run before it."""
     found: dict[int, list[int]] = {}
     waiting: dict[int, None] = {}
     for step in steps:
@@ -184,7 +184,7 @@ def _times(cost: Cost, tables: Tables) -> dict[int, float]:
 
 @dataclass
 class _Piece:
-    """One or several neighbouring steps, in one lane."""
+    """One step, or several neighbouring steps, in one lane of the timeline."""
 
     lane: int
     name: str
@@ -198,7 +198,7 @@ class _Piece:
 def _steps(
     steps: Sequence[TimedStep], argument_bytes: int, row_of: list[int], tables: Tables
 ) -> dict[str, Any]:
-    """The lanes of the timeline, its pieces in order, as a list for each of their fields."""
+    """The timeline's lanes and its pieces in order, as one list for each field."""
     lanes = ["compute"]
     pieces = list(_pieces(steps, row_of, lanes, tables))
     if len(pieces) > MAX_STEPS:
@@ -212,7 +212,7 @@ def _steps(
             "lane": [piece.lane for piece in pieces],
             "name": [tables.text(piece.name) for piece in pieces],
             "place": [piece.place for piece in pieces],
-            # Picoseconds.
+            # Times are in picoseconds.
             "time": [round(piece.seconds * 1e12) for piece in pieces],
             "live": [piece.live_bytes + argument_bytes for piece in pieces],
             "collective": [piece.collective for piece in pieces],
@@ -237,7 +237,7 @@ def _pieces(
 
 
 def _joined(pieces: Iterable[_Piece], can_join: Any) -> Iterator[_Piece]:
-    """Pieces of computation, joined with the one before, which grows, where ``can_join``."""
+    """Pieces of computation, each merged into the one before it if ``can_join``."""
     last: _Piece | None = None
     for piece in pieces:
         if last is not None and last.lane == piece.lane == 0 and can_join(last, piece):

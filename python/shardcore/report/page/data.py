@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
 
 VERSION = 2
-"""The version of the form of the data."""
+"""The version of the data format."""
 
 LARGE = 200_000
-"""Of a program of more ops only the first :data:`MOST_VALUES` values are listed, and what is made
-op by op is left out, so that its page takes about as long as its cost."""
+"""For a program with more ops, only the first :data:`MOST_VALUES` values are listed, and what is
+made op by op is left out, so that the page takes about as long as the cost."""
 MOST_VALUES = 20_000
 _TOO_LARGE = f"it has more than {LARGE:,} ops; shardcore graph FILE -o out.svg draws it"
 
@@ -36,14 +36,14 @@ def page_data(
     edits: int,
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the data of the page about ``result``.
+    """Return the data of the page of ``result``.
 
     Args:
-        result: what the page is about.
-        hardware: the chip that times are for.
+        result: the result to show.
+        hardware: the chip for times.
         against: a result to compare with.
-        edits: how many changes of annotations are sought.
-        options: other arguments of :meth:`shardcore.Result.cost`.
+        edits: for how many collectives edits are searched.
+        options: other options of :meth:`shardcore.Result.cost`.
     """
     tables = Tables()
     whys = Whys(result, tables)
@@ -91,7 +91,7 @@ def page_data(
 def _cost(
     result: Result, hardware: str | Hardware | None, options: dict[str, Any]
 ) -> tuple[Cost | None, str | None]:
-    """The cost of ``result``, or the reason why it has none."""
+    """The cost of ``result``, or the reason why there is none."""
     try:
         return result.cost(hardware, **options), None
     except ShardcoreError as error:
@@ -114,7 +114,7 @@ def _changes(
 def _diagnostics(
     result: Result, hardware: str | Hardware | None, cost: Cost | None, tables: Tables
 ) -> list[dict[str, Any]]:
-    """What a person should look at, what matters most first."""
+    """The diagnostics, the most important first."""
     found = []
     chip = hardware if cost is None or hardware is None else cost.hardware
     for each in diagnostics(result, chip, cost=cost):

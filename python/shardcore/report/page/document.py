@@ -1,4 +1,4 @@
-"""Puts a page together: data, style and scripts in one document."""
+"""Assembles a page: data, style and scripts in one document."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'"
 )
-"""Lets nothing be loaded: what the page needs is in it."""
+"""A content security policy that forbids loading anything: the page is self-contained."""
 
 _PAGE = """\
 <!DOCTYPE html>
@@ -65,7 +65,7 @@ _PAGE = """\
 
 
 class Page:
-    """A page; a notebook displays it in a frame."""
+    """A page; notebooks display it in a frame."""
 
     def __init__(self, html: str) -> None:
         self.html = html
@@ -75,7 +75,7 @@ class Page:
         return f"<shardcore.report.page.Page of {len(self.html)} characters>"
 
     def _repr_html_(self) -> str:
-        # Scripts run in an origin of their own, which cannot reach the notebook.
+        # Scripts run in a separate origin, which cannot access the notebook.
         return (
             f'<iframe sandbox="allow-scripts" srcdoc="{escape(self.html)}" title="shardcore" '
             'style="width: 100%; height: 720px; border: 1px solid #8888"></iframe>'
@@ -90,7 +90,7 @@ def show(
     edits: int = 0,
     **options: Any,
 ) -> Page:
-    """Return the page about ``result``; see :meth:`shardcore.Result.show`.
+    """Return the page of ``result``; see :meth:`shardcore.Result.show`.
 
     Raises:
         TypeError: ``against`` is no result.
@@ -118,18 +118,18 @@ def write_page(
     hardware: str | Hardware | None = None,
     **options: Any,
 ) -> None:
-    """Write the page about ``result`` to ``path``; see :meth:`shardcore.Result.report`.
+    """Write the page of ``result`` to ``path``; see :meth:`shardcore.Result.report`.
 
     Raises:
-        OSError: the file cannot be written; it is then as it was.
+        OSError: the file cannot be written; the old file is unchanged.
     """
     files.write(path, show(result, hardware, **options).html)
 
 
 @contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Put garbage collection off: the data of a page are many objects and in no cycle, and to look
-    for cycles among them would take a quarter of the time.
+    """Suspend garbage collection: the data of a page are many objects without cycles, and searching
+    them for cycles would take a quarter of the time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -141,7 +141,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 def _json(data: dict[str, Any]) -> str:
-    """``data`` as JSON that no element of HTML ends."""
+    """``data`` as JSON that cannot end an HTML element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

@@ -1,4 +1,4 @@
-"""The computation graph, and the frames in which its tensors get their shardings."""
+"""The computation graph, and the frames of an animation of propagation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from shardcore.report.page.string_tables import Tables
 
 MAX_FRAMES = 5000
-"""Later frames are not in a page."""
+"""Later frames are left out of the page."""
 
 
 def graph_record(result: Result) -> dict[str, Any]:
-    """Return the shapes of the graph of ``result``, or the reason why they are not there."""
+    """Return the shapes of the graph of ``result``, or the reason why there are none."""
     graph = result.graph()
     if not graph.nodes:
         return {"reason": "it has no tensors and no ops"}
@@ -49,8 +49,8 @@ def _is_cut(line: str) -> bool:
 
 
 def frames(result: Result, tables: Tables) -> dict[str, Any]:
-    """Return the steps of propagation: for each the user priority, the op-priority step, the
-    strategy, and visits with op, place, and the name, old and new sharding of each tensor.
+    """Return the steps of propagation: for each the user priority, the op priority and the
+    strategy, and its visits: op, location, and the name, old and new sharding of each tensor.
     """
     rows: list[Any] = []
     count = 0

@@ -1,4 +1,4 @@
-"""Values, arguments and results: those that differ in their names alone are one row."""
+"""Values, arguments and results, merged into one row if they differ only in their names."""
 
 from __future__ import annotations
 
@@ -17,19 +17,17 @@ if TYPE_CHECKING:
     from shardcore.report.page.changes import Before
 
 SAME = -2
-"""The number of a sharding that is the same in both results, or is not in the other one."""
+"""The number for a sharding that equals the one in the other result, or has no counterpart."""
 
 MAX_FRAMES = 100
-"""Outer frames of a call stack are not in a page: stacks that are all as deep as the program is
-long would make it grow with the square of that."""
+"""How many frames of a call stack are kept, innermost first: if stacks are as deep as the program
+is long, the page would grow quadratically."""
 
 _Key = tuple[Any, ...]
 
 
 class Values:
-    """The values of a result but its arguments: rows by what they have in common, and the row of
-    each name.
-    """
+    """The values of a result without its arguments, merged into rows, and the row of each name."""
 
     def __init__(
         self,
@@ -48,9 +46,9 @@ class Values:
         arguments = {port.name for port in result.arguments()}
         values = result.values()
         self.left_out = 0 if most is None else max(0, len(values) - most)
-        """How many later values are left out."""
+        """How many of the last values are left out."""
         for value in islice(values, most):
-            # Arguments have rows of their own.
+            # Arguments have their own rows.
             is_argument = value.op is None and value.name in arguments
             if value.shape is None or (is_argument and value.function == self.entry):
                 continue
@@ -95,7 +93,7 @@ class Values:
 
 
 def _was(is_there: bool, other: TensorSharding | None, now: int, tables: Tables) -> int:
-    """The number of the sharding in the other result; :data:`SAME` unless it differs."""
+    """The number of the sharding in the other result; :data:`SAME` if it is equal."""
     number = tables.sharding(other)
     return number if is_there and number != now else SAME
 
@@ -113,7 +111,7 @@ def ports(
     *,
     are_results: bool,
 ) -> list[dict[str, Any]]:
-    """Return rows of arguments or results, ``completed`` and as they were ``annotated``."""
+    """Return rows of arguments or results, with their ``completed`` and ``annotated`` shardings."""
     found = []
     for port, written in zip(completed, annotated, strict=True):
         given, number = tables.sharding(written.sharding), tables.sharding(port.sharding)

@@ -1,4 +1,4 @@
-"""Memory of a page: what is in it over the program, by kind, and what makes up the peak."""
+"""The memory on a page: its contents over time, by kind, and the composition of the peak."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from shardcore.report.page.string_tables import Tables
 
 MAX_COLUMNS = 300
-"""The most places of the program at which memory is drawn."""
+"""How many points of the program the chart has at most."""
 MAX_ROWS = 60
-"""The most groups of values that are listed at the peak."""
+"""How many groups of values are listed at the peak."""
 MAX_LAYERS = 128
-"""More layers than these are not told apart."""
+"""How many layers are distinguished."""
 
 
 def memory_record(
@@ -30,9 +30,9 @@ def memory_record(
 
     Args:
         cost: the cost.
-        arguments: those of the program.
-        tables: get the texts and places.
-        is_large: whether only the peak is looked at.
+        arguments: the program's arguments.
+        tables: collect the texts and locations.
+        is_large: whether to consider the peak only.
     """
     timeline = _at_peak(cost) if is_large else cost.memory_timeline()
     found = memory_by_kind(timeline, arguments, MAX_COLUMNS)
@@ -53,7 +53,7 @@ def memory_record(
 
 
 def _at_peak(cost: Cost) -> MemoryTimeline:
-    """The timeline of the peak alone, without scopes and passes."""
+    """A timeline of the peak only, without scopes and passes."""
     op = cost.peak_op
     name, value, location = ("", None, None) if op is None else (op.name, op.value, op.location)
     point = MemoryPoint(name, value, location, "", "forward", cost.peak_bytes)
@@ -67,7 +67,7 @@ def _at_peak(cost: Cost) -> MemoryTimeline:
 
 
 def _rows(held: Sequence[Held], tables: Tables) -> list[list[Any]]:
-    """Kind, name, number of values, bytes and place of what is alike, the largest first."""
+    """Rows of equal values: kind, name, number, bytes and location, the largest first."""
     sums: dict[tuple[Any, ...], list[Any]] = {}
     for each in held:
         value = each.lifetime.value
@@ -93,7 +93,7 @@ def _rows(held: Sequence[Held], tables: Tables) -> list[list[Any]]:
 
 
 def _layers(held: Sequence[Held]) -> list[list[Any]]:
-    """The number of each layer and its bytes by kind; nothing unless most bytes are of layers."""
+    """The bytes of each layer by kind; empty unless most bytes belong to layers."""
     sums: dict[int | None, list[int]] = {}
     for each in held:
         row = sums.setdefault(layer_of(each.path), [0] * len(KINDS))

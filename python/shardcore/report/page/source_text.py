@@ -1,4 +1,4 @@
-"""The user's source, where the files named in locations can be read; else the program's text."""
+"""The user's source, if the files in locations can be read; else the program's text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from shardcore.report.page.string_tables import Tables, split_place
 from shardcore.report.repeats import runs
 
 MAX_FILE_BYTES = 1 << 22
-"""The largest source that is read."""
+"""The largest source file that is read."""
 MAX_COLUMNS = 240
-"""Longer lines are cut: a constant may have megabytes."""
+"""Longer lines are cut, because a constant may have megabytes."""
 MAX_FOLDED = 200_000
-"""Later lines are not looked at for repeated layers."""
+"""Later lines are not searched for repeated layers."""
 MAX_LISTED = 3000
-"""The most lines of the text of a program."""
+"""How many lines of a program's text are listed."""
 _AROUND = 2
-"""Lines shown before and after one that is in no function."""
+"""How many lines are shown before and after a line outside of functions."""
 
 _FUNCTION = re.compile(r"\s*func\.func\s+(?:private |public |nested )?@([\w.$-]+)")
 _RESULT = re.compile(r"\s*(%[\w.$-]+)(?::\d+)? =")
@@ -31,11 +31,12 @@ _LOCATION = re.compile(r"\s*loc\((?:[^()\"]|\"[^\"]*\")*\)$")
 
 
 def sources(module: Module, tables: Tables) -> list[dict[str, Any]]:
-    """Return the files that places of ``tables`` are in, each as blocks of lines around them.
+    """Return the files of the locations in ``tables``, each as blocks of lines.
 
-    Read are Python files, from the working directory or that of the program, and cells of
-    notebooks. Of each, the functions that a place is in are shown, and lines around other places.
-    Of a file that cannot be read there is one block, with the ``numbers`` of its lines. Lines of
+    Python files are read, from the working directory or that of the program, and notebook cells.
+    The functions that contain a location are shown, and a few lines around other locations. A file
+    that cannot be read has one block with the line ``numbers`` only. Lines in installed packages
+    are left out if other code calls them.
     installed packages are left out where they are called from others.
     """
     used: dict[str, set[int]] = {}
@@ -55,11 +56,11 @@ def sources(module: Module, tables: Tables) -> list[dict[str, Any]]:
 
 
 def _read(file: str, program: str) -> list[str] | None:
-    """The lines of ``file``; ``None`` if it is no source or cannot be read."""
+    """The lines of ``file``; ``None`` if it is no source, or cannot be read."""
     cell = linecache.cache.get(file)
     if cell is not None and len(cell) == 4 and not os.path.exists(file):
         return [line.rstrip("\n") for line in cell[2]]
-    # Only Python is shown: a program may name any file.
+    # Only Python is shown, because a program may name any file.
     if not file.endswith(".py"):
         return None
     beside = os.path.join(os.path.dirname(program), file)
@@ -81,7 +82,7 @@ def _blocks(lines: Sequence[str], used: Sequence[int]) -> list[dict[str, Any]]:
             continue
         around = max(1, line - _AROUND), min(len(lines), line + _AROUND)
         inside = [span for span in spans if span[0] <= line <= span[1]]
-        # The outermost function: it shows what its inner functions use.
+        # The outermost function, because it shows what its inner functions use.
         span = min(inside) if inside else around
         chosen[span] = spans.get(span, "")
     blocks: list[dict[str, Any]] = []
@@ -100,7 +101,7 @@ def _functions(text: str) -> Iterable[tuple[tuple[int, int], str]]:
     """First and last line of each outermost function and of each method, with its name."""
     try:
         tree = ast.parse(text)
-    # SystemError where another thread parses too, in some versions of Python.
+    # Some versions of Python raise SystemError if another thread parses too.
     except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return
     inside: list[tuple[ast.AST, str]] = [(tree, "")]
@@ -117,7 +118,7 @@ def _functions(text: str) -> Iterable[tuple[tuple[int, int], str]]:
 
 
 def _without_location(line: str) -> str:
-    # Searching the end of a line for its start is much faster than the other way round.
+    # Searching the end of a line for its start is much faster than the reverse.
     at = line.rfind("loc(")
     found = _LOCATION.match(line, at) if at >= 0 else None
     return _LOCATION.sub("", line) if found is None else line[:at].rstrip()
@@ -126,7 +127,8 @@ def _without_location(line: str) -> str:
 def listing(
     module: Module, entry: str | None, row_of: dict[tuple[str, str], int]
 ) -> dict[str, Any]:
-    """Return the text of ``module`` with the row of each line's value, repeated layers folded."""
+    """Return the text of ``module`` with the row of each line's value, and repeated layers
+    folded."""
     *first, rest = f"{module}\n".split("\n", MAX_FOLDED)
     lines = [line for line in first if line and not line.startswith("#loc")]
     num_lines = len(lines) + rest.count("\n")

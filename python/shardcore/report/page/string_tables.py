@@ -1,4 +1,4 @@
-"""Texts, shardings and places of a page, which rows refer to by number."""
+"""The tables of texts, shardings and locations of a page; rows refer to their numbers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from shardcore._core import TensorSharding, is_installed
 T = TypeVar("T", bound=Hashable)
 
 ABSENT = -1
-"""The number of what is not there."""
+"""The number that stands for ``None``."""
 
 
 class Numbered(Generic[T]):
-    """Numbers things in the order in which they are first seen."""
+    """Numbers things in order of first appearance."""
 
     def __init__(self) -> None:
         self.numbers: dict[T, int] = {}
@@ -41,7 +41,7 @@ class Tables:
         return self.texts.number(text)
 
     def place(self, location: str | None) -> int:
-        """Return the number of the stack that has ``location`` alone."""
+        """Return the number of the stack that consists of ``location``."""
         return self.stacks.number(None if location is None else (location,))
 
     def sharding(self, sharding: TensorSharding | None) -> int:
@@ -54,7 +54,7 @@ class Tables:
         return number
 
     def places(self) -> Iterator[str]:
-        """Yield the frames of all stacks that are the user's; those of a stack that has none."""
+        """Yield the user's frames of all stacks; for a stack without any, all of its frames."""
         for stack in self.stacks.numbers:
             own = [place for place in stack if not is_installed(place)]
             yield from own or stack
@@ -62,7 +62,7 @@ class Tables:
     def record(self) -> dict[str, Any]:
         """Return the tables as plain data.
 
-        ``tops`` has for each stack the number of its frame that is the user's innermost one.
+        ``tops`` has for each stack the number of the user's innermost frame.
         """
         return {
             "texts": list(self.texts.numbers),
@@ -73,12 +73,12 @@ class Tables:
 
 
 def _own(stack: Sequence[str]) -> int:
-    """The number of the innermost frame that is in no installed package; 0 if all are."""
+    """The number of the innermost frame outside of installed packages; 0 if there is none."""
     return next((at for at, place in enumerate(stack) if not is_installed(place)), 0)
 
 
 def split_place(place: str) -> tuple[str, int, int]:
-    """Split ``file:line:column``; line and column are 0 where it has none."""
+    """Split ``file:line:column``; line and column are 0 if they are missing."""
     file, numbers = place, [0, 0]
     for at in (1, 0):
         rest, _, last = file.rpartition(":")
@@ -89,7 +89,7 @@ def split_place(place: str) -> tuple[str, int, int]:
 
 
 def _details(sharding: TensorSharding) -> dict[str, Any]:
-    """What a picture of ``sharding`` is drawn from."""
+    """The data from which a picture of ``sharding`` is drawn."""
     mesh = sharding.mesh
     text = str(sharding)
     at = text.find(", [")
@@ -102,7 +102,7 @@ def _details(sharding: TensorSharding) -> dict[str, Any]:
     details["mesh"] = [[axis.name, axis.size] for axis in mesh.axes]
     details["devices"] = mesh.device_ids
     names = list(mesh.axis_names)
-    # For each dim the number of an axis, its pre-size and its size.
+    # For each dim a list of axes: number, pre-size and size.
     details["dims"] = [
         [[names.index(axis.name), axis.pre_size or 1, axis.size_in(mesh)] for axis in dim.axes]
         for dim in sharding.dims

@@ -1,4 +1,4 @@
-"""Where the axes of values come from: chains of steps, whose beginnings are shared."""
+"""The origins of values' axes: chains of propagation steps with shared beginnings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from shardcore.why.remedy import Remedy
 
 MAX_STEPS = 100_000
-"""The most steps that chains may have in all: half a second."""
+"""How many steps all chains may have together; this takes half a second."""
 
 MAX_LINKS = 20_000
-"""The most different steps: a megabyte of the page."""
+"""How many distinct steps are kept: a megabyte of the page."""
 
 
 class Whys:
-    """The chains of a result. A link is a source, or a step after another link."""
+    """The chains of a result. A link is a source, or a step that follows another link."""
 
     def __init__(self, result: Result, tables: Tables) -> None:
         self._explainer = result._explainer
@@ -30,17 +30,18 @@ class Whys:
         self._left = MAX_STEPS
         self._numbers: dict[tuple[Any, ...], int] = {}
         self.is_complete = True
-        """Whether all values that were asked for have their chains."""
+        """Whether all requested values have their chains."""
 
     def of_value(self, value: Value) -> list[tuple[str, int, int]] | None:
-        """Return axis, dim and link of each axis of ``value``; ``None`` if there are too many."""
+        """Return axis, dim and link for each axis of ``value``; ``None`` if the limits are
+        reached."""
         if value.sharding is None or self._is_full():
             return None
         number = self._explainer.number(value)
         return None if number is None else self._links(self._explainer.of_value(number))
 
     def of_port(self, port: Port, *, is_result: bool) -> list[tuple[str, int, int]] | None:
-        """Return axis, dim and link of each axis of an argument or a result."""
+        """Return axis, dim and link for each axis of an argument or a result."""
         if port.sharding is None or self._is_full():
             return None
         if is_result:
@@ -49,8 +50,8 @@ class Whys:
         return None if number is None else self._links(self._explainer.of_value(number))
 
     def of_collective(self, row: CollectiveCost, edit: Remedy | None) -> dict[str, Any] | None:
-        """Return the tensors that disagree, each with the link of what decided its sharding, and
-        ``edit``, which removes ``row``.
+        """Return the conflicting tensors, each with the link that decided its sharding, and
+        ``edit``, which removes the collective ``row``.
         """
         if row.trial is None or self._is_full():
             return None
@@ -64,7 +65,7 @@ class Whys:
         }
 
     def _side(self, side: Side) -> list[Any]:
-        """Name, sharding, axis, dim and link; no axis where the annotation keeps axes away."""
+        """Name, sharding, axis, dim and link; without axis if an annotation keeps axes away."""
         if side.origin is None:
             link = self._link({"source": vars(side.source), "chain": []})
             return [side.value, side.sharding, None, None, link]
@@ -72,7 +73,7 @@ class Whys:
         return [side.value, side.sharding, row["axis"], row["dim"], self._link(row)]
 
     def record(self) -> list[tuple[Any, ...]]:
-        """Return the links; the last number of each is that of the link before it."""
+        """Return the links; the last number of each is that of the previous link."""
         return list(self._numbers)
 
     def _is_full(self) -> bool:
@@ -110,6 +111,6 @@ class Whys:
 
 
 def _edit(edit: Remedy) -> dict[str, Any]:
-    """The edit, with what somebody does to make it."""
+    """The edit, with the action that a person takes to make it."""
     record = edit.record()
     return {**record, "text": edit_text(record)}

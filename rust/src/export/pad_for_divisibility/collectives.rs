@@ -1,4 +1,5 @@
-//! Collectives of `sdy`: inputs are padded before they are scattered, results are sliced after they are gathered.
+//! Pads Shardy's collectives: inputs are padded before they are sharded, and results are sliced
+//! after they are gathered.
 
 use super::conversion::{Conversion, Padding};
 use super::shapes::padded_type;
@@ -7,7 +8,8 @@ use crate::ir::{InsertPoint, Payload, Place, Program};
 use crate::shardy::Change;
 
 impl Conversion {
-    /// Pads the input of `op` to a multiple of the shards of `sharding`, the one of its result, which becomes as large.
+    /// Pads the input of `op` to a multiple of the number of shards in `sharding`, the sharding of
+    /// its result, which gets the padded shape.
     pub(super) fn pad_collective(&mut self, program: &mut Program, op: OpId, sharding: ShardingId) {
         let source = program.operand(op, 0);
         let mut input = self.adapted(program, source);
@@ -67,7 +69,7 @@ impl Conversion {
         let old = program.types()[self.original_type(program, result)].static_shape();
         self.trim_to(program, op, &old.unwrap_or_default(), padding, is_trimmed);
     }
-    /// Slices the result of `op` along these dims to the sizes of `shape`, if they are smaller.
+    /// Slices the result of `op` along these dims to the sizes in `shape`, if they are smaller.
     pub(super) fn trim_to(
         &mut self,
         program: &mut Program,
@@ -87,7 +89,7 @@ impl Conversion {
         if limits == padded {
             return;
         }
-        // The size of the slice is in turn rounded up to a multiple of its shards.
+        // The size of the slice is rounded up to a multiple of its number of shards.
         let sharding = program.sharding(result);
         let cut = program.tensor_type(&limits, program.type_of(result));
         let even = padded_type(program, cut, sharding);

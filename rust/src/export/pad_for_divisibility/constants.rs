@@ -1,15 +1,16 @@
-//! Pads constants: a constant of equal elements has more of them, others get zeros at the ends of dims.
+//! Pads constants: a splat is repeated, other constants get zeros at the ends of dims.
 
 use super::conversion::Conversion;
 use super::shapes::padded_type;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::ir::{ConstantValue, NewOp, Program};
 
-/// The most elements of a padded list, which a mesh of many devices makes as long as it likes.
+/// The largest number of elements of a padded list, since a mesh with many devices may require
+/// arbitrarily many.
 const MAX_ELEMENTS: usize = 1 << 20;
 
 impl Conversion {
-    /// Pads the constant `op`; false, and nothing is done, if its elements cannot be read.
+    /// Pads the constant `op`; returns false and does nothing if its elements cannot be read.
     pub(super) fn pad_constant(&mut self, program: &mut Program, op: OpId) -> bool {
         let result = program.result(op, 0);
         let (ty, sharding) = (program.type_of(result), program.sharding(result));
@@ -22,7 +23,8 @@ impl Conversion {
     }
 }
 
-/// A constant of type `ty` right before the constant `op`, like it but padded; `None` if the elements of `op` cannot be read.
+/// A padded copy of the constant `op` with type `ty`, right before it; `None` if the elements of
+/// `op` cannot be read.
 pub fn padded_constant(program: &mut Program, op: OpId, ty: TypeId) -> Option<ValueId> {
     let result = program.result(op, 0);
     let elements = match program.constant_value(op) {
@@ -45,7 +47,7 @@ pub fn padded_constant(program: &mut Program, op: OpId, ty: TypeId) -> Option<Va
     Some(program.build_value(constant, program.before(op)))
 }
 
-/// The element that `text`, `dense<...>`, has everywhere: the first one.
+/// The splat element of `text`, `dense<...>`: its first element.
 fn splat_of(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("dense<")?.strip_suffix('>')?.trim();
     let start = inner.trim_start_matches(|c: char| c == '[' || c.is_whitespace());
@@ -53,7 +55,7 @@ fn splat_of(text: &str) -> Option<&str> {
     Some(start[..end].trim())
 }
 
-/// `list`, nested lists of a tensor of shape `old`, with `zero` where a tensor of shape `new` has more elements.
+/// `list`, nested lists of shape `old`, padded with `zero` to the shape `new`.
 fn padded_list(list: &str, old: &[i64], new: &[i64], zero: &str) -> Option<String> {
     if num_elements(new)? > MAX_ELEMENTS {
         return None;
@@ -72,7 +74,7 @@ fn num_elements(shape: &[i64]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |n, &size| n.checked_mul(usize::try_from(size).ok()?))
 }
 
-/// The elements of nested lists of numbers, in order; `None` if there is anything else.
+/// The elements of nested lists of numbers, in order; `None` if there are other elements.
 fn elements_of(list: &str) -> Option<Vec<&str>> {
     let is_simple = list.starts_with('[') && !list.contains(['"', '(']);
     let parts = list.split(|c: char| c == '[' || c == ']' || c == ',' || c.is_whitespace());

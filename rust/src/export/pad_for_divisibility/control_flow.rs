@@ -1,4 +1,4 @@
-//! Branches and loops of padded values.
+//! Pads branches and loops.
 
 use super::conversion::Conversion;
 use super::shapes::padded_type;
@@ -6,8 +6,8 @@ use crate::index::{BlockId, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 
 impl Conversion {
-    /// Gives `op`, a `stablehlo.case` or a `stablehlo.if`, results of padded types, if all that its branches return is padded
-    /// to these.
+    /// Gives `op`, a `stablehlo.case` or a `stablehlo.if`, padded result types, if the values that
+    /// all branches return are padded to the same types.
     pub(super) fn pad_branching(&mut self, program: &mut Program, op: OpId) -> bool {
         let types = self.padded_types(program, program.op_results(op).collect());
         for block in blocks(program, op) {
@@ -19,8 +19,8 @@ impl Conversion {
         self.set_padded(program, op, &operands, &types);
         true
     }
-    /// Gives `op`, a `stablehlo.while`, operands, arguments of blocks and results of padded types, if all of these are the same,
-    /// and those of what its body returns.
+    /// Gives `op`, a `stablehlo.while`, padded operands, block arguments and results, if their
+    /// types are all equal, and equal to those of the values that its body returns.
     pub(super) fn pad_loop(&mut self, program: &mut Program, op: OpId) -> bool {
         let types = self.padded_types(program, program.op_results(op).collect());
         let blocks = blocks(program, op);
@@ -44,7 +44,7 @@ impl Conversion {
         self.set_padded(program, op, &operands, &types);
         true
     }
-    /// Gives `op`, a `stablehlo.return`, operands of the types that the op around it has.
+    /// Gives `op`, a `stablehlo.return`, operands of the result types of the op around it.
     pub(super) fn pad_return(&mut self, program: &mut Program, op: OpId) -> bool {
         let Some(parent) = program.parent_op(op) else { return false };
         let is_returned = matches!(program.kind(parent), OpKind::Case | OpKind::If | OpKind::While);
@@ -61,7 +61,7 @@ impl Conversion {
         self.set_padded(program, op, &padded, &[]);
         true
     }
-    /// The padded types of what the last op of `block` returns.
+    /// The padded types of the operands of the last op of `block`.
     fn returned_types(&self, program: &mut Program, block: BlockId) -> Option<Vec<TypeId>> {
         let last = program.last_op(block).get()?;
         Some(self.padded_types(program, program.operands(last).collect()))

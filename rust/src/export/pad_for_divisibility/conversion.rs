@@ -5,7 +5,7 @@ use crate::ir::{InsertPoint, NewOp, OpKind, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
-/// What the padding of a value is known to be.
+/// The known contents of the padding of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Padding {
     Zeros,
@@ -23,14 +23,14 @@ pub(super) struct Conversion {
     pub(super) replaced: FxHashMap<ValueId, ValueId>,
     /// Casts, by operand and result type.
     pub(super) casts: FxHashMap<(ValueId, TypeId), ValueId>,
-    /// The padding of values, where it is known.
+    /// The contents of the padding of values, if known.
     pub(super) padding: FxHashMap<ValueId, Padding>,
     pub(super) converted: FxHashSet<OpId>,
-    /// Slices that other slices replace.
+    /// Slices that were replaced by other slices.
     pub(super) erased: BTreeSet<ValueId>,
     /// Ops on padded operands whose results may depend on the padding, with their operands before padding.
     pub(super) at_risk: Vec<(OpId, Vec<ValueId>)>,
-    /// Whether anything runs on its true size, which makes casts slices and paddings.
+    /// Whether any op runs on its true size; then casts are replaced by slices and paddings.
     pub(super) has_true_sizes: bool,
 }
 
@@ -38,17 +38,17 @@ impl Conversion {
     pub(super) fn original_type(&self, program: &Program, value: ValueId) -> TypeId {
         self.original.get(&value).copied().unwrap_or(program.type_of(value))
     }
-    /// The padding of `value`, if it is known.
+    /// The contents of the padding of `value`, if known.
     pub(super) fn padding_of(&self, value: ValueId) -> Option<Padding> {
         self.padding.get(&value).copied()
     }
-    /// Notes the padding of `value`, if it is known.
+    /// Sets the contents of the padding of `value`, if known.
     pub(super) fn set_padding(&mut self, value: ValueId, padding: Option<Padding>) {
         if let Some(padding) = padding {
             self.padding.insert(value, padding);
         }
     }
-    /// Whether `op` is new or has operands of the types it asks for.
+    /// Whether `op` is new, or was converted to its padded operand types.
     pub(super) fn is_converted(&self, op: OpId) -> bool {
         op.index() >= self.num_old_ops || self.converted.contains(&op)
     }

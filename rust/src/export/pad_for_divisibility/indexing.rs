@@ -1,4 +1,4 @@
-//! Gathers and scatters of padded tensors.
+//! Pads gathers and scatters.
 
 use super::conversion::Conversion;
 use super::shapes::{ints, padded_type};
@@ -10,8 +10,9 @@ use crate::stablehlo::dims::{IndexingDims, IndexingNames, GATHER, SCATTER};
 use std::cmp::Ordering;
 
 impl Conversion {
-    /// Pads the gather `op`, with larger slices along dims of which they take all. False, and nothing is done, if indices would
-    /// see the padding, or no padded slice is as large as that of the result.
+    /// Pads the gather `op`, with larger slices along dims of which slices take every element.
+    /// Returns false and does nothing if indices would reach the padding, or if no slice has the
+    /// padded size of the result.
     pub(super) fn pad_gather(&mut self, program: &mut Program, op: OpId) -> bool {
         let operands = self.adapted_operands(program, op);
         let Some((sizes, ty)) = self.padded_slices(program, op, &operands) else { return false };
@@ -21,7 +22,8 @@ impl Conversion {
         self.set_padded(program, op, &operands, &[ty]);
         true
     }
-    /// Pads the scatter `op`. `None`, and nothing is done, if indices would see the padding, or its updates would not fit.
+    /// Pads the scatter `op`. Returns `None` and does nothing if indices would reach the padding,
+    /// or if its updates would not fit.
     pub(super) fn pad_scatter(&mut self, program: &mut Program, op: OpId) -> Option<()> {
         let dims = indexing_dims(program, op, &SCATTER)?;
         let operands = self.adapted_operands(program, op);
@@ -62,7 +64,7 @@ impl Conversion {
         self.set_padded(program, op, &operands, &types);
         Some(())
     }
-    /// The sizes of the slices of the gather `op` with these operands, and the type of its result.
+    /// The slice sizes of the gather `op` with these operands, and the type of its result.
     fn padded_slices(
         &self,
         program: &mut Program,
@@ -103,7 +105,7 @@ impl Conversion {
     }
 }
 
-/// The dims of the input of a gather or a scatter that slices have.
+/// The dims of the input of a gather or a scatter that are dims of a slice.
 fn kept_dims(dims: &IndexingDims, rank: usize) -> Vec<usize> {
     let is_kept = |dim: &usize| !dims.collapsed.contains(dim) && !dims.input_batching.contains(dim);
     (0..rank).filter(is_kept).collect()
@@ -114,24 +116,26 @@ fn indexing_dims(program: &Program, op: OpId, names: &IndexingNames) -> Option<I
     IndexingDims::read(&op_attribute(program, op, names.attribute)?, names)
 }
 
-/// The sizes of the dims of indices but that of the parts of an index.
+/// The sizes of the dims of the indices except the dim of the index vector.
 fn without_vector(indices: &[i64], index_vector: usize) -> impl Iterator<Item = i64> + '_ {
     indices.iter().enumerate().filter(move |&(dim, _)| dim != index_vector).map(|(_, &size)| size)
 }
 
-/// Of the dims of the input of a scatter those along which its results depend on elements at other indices. Windows of one
-/// element are no matter: one that the padding holds lies outside otherwise, and both change no element.
+/// The dims of the input of a scatter along which its results depend on elements at other indices.
+/// Windows of one element do not matter: if one is in the padding now, it was out of bounds before,
+/// and neither changes a true element.
 fn mixed_dims_of_input(dims: &IndexingDims, rank: usize) -> Vec<usize> {
     kept_dims(dims, rank).into_iter().filter(|dim| dims.index_map.contains(dim)).collect()
 }
 
-/// Of the dims of the indices of a scatter those along which all count for each element of its results.
+/// The dims of the indices of a scatter along which every index may affect each element of the
+/// results.
 fn mixed_dims_of_indices(dims: &IndexingDims, rank: usize) -> Vec<usize> {
     (0..rank).filter(|dim| !dims.indices_batching.contains(dim)).collect()
 }
 
-/// Of the dims of the updates of a scatter, into an input of rank `input_rank`, those along which all count for each element
-/// of its results.
+/// The dims of the updates of a scatter, into an input of rank `input_rank`, along which every
+/// update may affect each element of the results.
 fn mixed_dims_of_updates(dims: &IndexingDims, input_rank: usize, rank: usize) -> Vec<usize> {
     let kept = kept_dims(dims, input_rank);
     let mut part = 0..;
@@ -139,7 +143,7 @@ fn mixed_dims_of_updates(dims: &IndexingDims, input_rank: usize, rank: usize) ->
         if let Some(at) = dims.window.iter().position(|own| own == dim) {
             return kept.get(at).is_none_or(|input| dims.index_map.contains(input));
         }
-        // The dims of the indices in their order, without that of their parts.
+        // The dims of the indices in order, without the dim of the index vector.
         let own = part.next().map_or(0, |at: usize| at + usize::from(at >= dims.index_vector));
         !dims.indices_batching.contains(&own)
     };

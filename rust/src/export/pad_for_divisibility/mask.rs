@@ -1,10 +1,10 @@
-//! Sets the padding of a tensor to zero, or to another value.
+//! Masks the padding of a tensor: sets it to zero, or to another value.
 
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{int_array, int_attr, InsertPoint, NewOp, OpKind, Program};
 use crate::shardy::Change;
 
-/// `value` with zeros at indices along `dims` outside the shape of `old`, computed by new ops before `op`.
+/// `value` with zeros outside the shape of `old` along `dims`; new ops are inserted before `op`.
 pub fn with_zeros(
     program: &mut Program,
     op: OpId,
@@ -16,14 +16,15 @@ pub fn with_zeros(
     if ty == old {
         return value;
     }
-    // Shardy does not mask `stablehlo.dot`, so there is no text to follow.
+    // Shardy does not mask `stablehlo.dot`, so the form of the mask is free.
     let is_masked_by_shardy = program.kind(op) != OpKind::Dot;
     let comes_first = is_masked_by_shardy && program.shardy().has(Change::ShardedMasks);
     let zero = comes_first.then(|| program.build_zero(ty, program.before(op)));
     with_padding(program, op, (value, old), zero, |dim| dims.contains(&dim))
 }
 
-/// `value` with `padding`, a scalar, or zeros at indices along dims that are `masked` outside the shape of `old`.
+/// `value` with `padding`, a scalar, or zeros outside the shape of `old` along dims that are
+/// `masked`.
 pub fn with_padding(
     program: &mut Program,
     op: OpId,
@@ -59,13 +60,13 @@ pub fn with_padding(
     program.build_value(select.sharding(sharding), at)
 }
 
-/// A tensor of type `ty` all of whose elements are `scalar`.
+/// A tensor of type `ty` whose elements are all `scalar`.
 fn splat(scalar: ValueId, ty: TypeId) -> NewOp<'static> {
     NewOp::of_kind(OpKind::BroadcastInDim, &[scalar], &[ty])
         .attr("broadcast_dimensions", int_array(&[]))
 }
 
-/// Whether the index along `dim` is below `limit`, for each element of a tensor of this shape.
+/// A mask of this shape: whether the index along `dim` is below `limit`.
 fn is_below(
     program: &mut Program,
     shape: &[i64],

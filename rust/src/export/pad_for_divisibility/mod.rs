@@ -1,8 +1,9 @@
 //! `sdy-pad-for-divisibility`: pads tensors so that each dim is a multiple of its number of shards.
 //!
-//! A tensor of 7 elements over 2 shards becomes one of 8 at the `all_slice` that makes the shards; ops after it
-//! work on 8 elements, and the `all_gather` slices the last element off. The elements of the padding do not
-//! matter, except to dots that contract it: there they are set to zero unless they are known to be.
+//! A tensor of 7 elements over 2 shards is padded to 8 by the `all_slice` that shards it; ops after
+//! it work on 8 elements, and the `all_gather` slices the last element off. The contents of the
+//! padding do not matter, except to dots that contract it: their operands are masked with zeros
+//! unless the padding is known to be zero.
 //!
 //! | op | what happens |
 //! | --- | --- |
@@ -10,15 +11,15 @@
 //! | `sdy.all_gather` | gathered dims are sliced to their size |
 //! | `stablehlo.slice` | its limits grow |
 //! | `stablehlo.dot_general` | padding along contracting dims is masked |
-//! | `stablehlo.case`, `stablehlo.if`, `stablehlo.while` | padded if what their regions return is padded alike |
-//! | those with a [`ShapeRule`] | result types are derived anew from operands and shardings |
-//! | others of `stablehlo` | they run on tensors of their true sizes, see [`true_size`] |
+//! | `stablehlo.case`, `stablehlo.if`, `stablehlo.while` | padded if the values that their regions return are padded in the same way |
+//! | ops with a [`ShapeRule`] | result types are inferred from operands and shardings |
+//! | other ops of `stablehlo` | run on tensors of their true sizes, see [`true_size`] |
 //!
-//! Ops that are not converted keep operands of the old types: an `unrealized_conversion_cast` is inserted, as
-//! by MLIR's dialect conversion. Tensors with dynamic dims are not padded.
+//! Ops that are not converted keep operands of the old types: an `unrealized_conversion_cast` is
+//! inserted, as by MLIR's dialect conversion. Tensors with dynamic dims are not padded.
 //!
-//! Source: Shardy's pass of this name. Deviation: functions whose inputs and outputs do not divide are padded
-//! inside, and no op is refused.
+//! Source: Shardy's pass of this name. Deviation: functions whose inputs and outputs do not divide
+//! evenly are padded inside, and no op is rejected.
 
 mod collectives;
 mod constants;
@@ -54,7 +55,7 @@ pub fn run_on_module(program: &mut Program) {
 
 /// Runs the pass on the function `func`.
 pub fn run(program: &mut Program, func: OpId) {
-    // Ops of these dialects are legal or not by their types; none of them is commutative.
+    // Ops of these dialects are legal or illegal by their types; none of them is commutative.
     fold_all(program, func, |program, op| {
         let name = program.op_name(op);
         name.starts_with("stablehlo.") || name.starts_with("sdy.")
@@ -71,7 +72,7 @@ pub fn run(program: &mut Program, func: OpId) {
     conversion.finish(program);
 }
 
-/// Whether each argument and result of a function divides into its shards.
+/// Whether each argument and result of a function divides evenly into shards.
 fn has_even_signature(program: &mut Program, op: OpId) -> bool {
     let func = program.function_of(op);
     let args = program.func_body(func).get().map(|body| program.block_args(body));
@@ -83,7 +84,7 @@ fn has_even_signature(program: &mut Program, op: OpId) -> bool {
 }
 
 impl Conversion {
-    /// Whether `value` was evenly sharded from the start.
+    /// Whether `value` was evenly sharded before the pass.
     fn is_even(&self, program: &mut Program, value: ValueId) -> bool {
         let (ty, sharding) = (self.original_type(program, value), program.sharding_of(value));
         padded_type(program, ty, sharding) == ty
@@ -152,7 +153,7 @@ impl Conversion {
             self.at_risk.push((op, operands));
         }
     }
-    /// The operands of `op` with the padded types of their shardings.
+    /// The operands of `op`, cast to the padded types of their shardings.
     fn adapted_operands(&mut self, program: &mut Program, op: OpId) -> Vec<ValueId> {
         let operands: Vec<ValueId> = program.operands(op).collect();
         operands.into_iter().map(|value| self.adapted(program, value)).collect()
@@ -162,8 +163,8 @@ impl Conversion {
         let wanted = padded_type(program, ty, sharding);
         self.of_type(program, value, wanted)
     }
-    /// Gives `op` these operands, and the result types derived from them and from its shardings. False, and
-    /// nothing is done, if there are no such types.
+    /// Gives `op` these operands, and the result types inferred from them and from its shardings.
+    /// Returns false and does nothing if there are no such types.
     fn pad_op(&mut self, program: &mut Program, op: OpId, operands: &[ValueId]) -> bool {
         let Some(types) = padded_results(program, op, operands) else { return false };
         self.set_padded(program, op, operands, &types);
@@ -238,7 +239,7 @@ impl Conversion {
         self.set_padded(program, op, &operands, &types);
         true
     }
-    /// `value`, which stands for operand `index` of `op`, with zeros as its padding along `dims`.
+    /// `value`, the operand of `op` at `index`, with its padding along `dims` masked with zeros.
     fn zero_padded(
         &self,
         program: &mut Program,
@@ -260,7 +261,7 @@ impl Conversion {
         values.dedup();
         values
     }
-    /// Whether an op has to see a value with another type than the value has.
+    /// Whether an op needs a cast of an operand to another type.
     fn leaves_casts(&self, program: &Program) -> bool {
         let is_used = |cast: &ValueId| program.uses(*cast).next().is_some();
         let is_cast = |value: ValueId| {

@@ -1,4 +1,4 @@
-//! Reductions of padded tensors.
+//! Pads reductions.
 
 use super::conversion::{Conversion, Padding};
 use super::mask::with_padding;
@@ -8,8 +8,8 @@ use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 
 impl Conversion {
-    /// Pads the reduction `op`, which sees its initial values in place of padding. False, and nothing is done, if it would see
-    /// initial values more than once that make a difference.
+    /// Pads the reduction `op`, with its initial values in the padding of its operands. Returns
+    /// false and does nothing if it depends on how often it reduces the initial values.
     pub(super) fn pad_reduce(&mut self, program: &mut Program, op: OpId) -> bool {
         let Some(dims) = ints(program, op, "dimensions") else { return false };
         let mut operands = self.adapted_operands(program, op);
@@ -42,12 +42,14 @@ impl Conversion {
     }
 }
 
-/// Whether the reduction `op` is the same with its initial values, which are `known`, once more.
+/// Whether the result of the reduction `op` does not change if it reduces its initial values, which
+/// are `known`, repeatedly.
 fn is_neutral(program: &Program, op: OpId, known: &[Option<Padding>]) -> bool {
     let blocks = program.op_regions(op).flat_map(|region| program.region_blocks(region));
     let ops: Vec<OpId> = blocks.flat_map(|block| program.block_ops(block)).collect();
     let [reducer, _] = ops[..] else {
-        // Those of several values compare them, and their initial values lose.
+        // A reduction of several operands (such as an argmax) compares them, and initial values
+        // never win.
         return known.len() > 1;
     };
     let neutral = match program.op_name(reducer) {

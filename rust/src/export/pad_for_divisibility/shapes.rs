@@ -1,4 +1,4 @@
-//! Derives the types of padded tensors from shardings, operands and attributes.
+//! Infers the types of padded tensors from shardings, operands and attributes.
 
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{OpInfo, OpKind, OpTraits, Program, Type};
@@ -7,16 +7,17 @@ use crate::projection::gcd;
 use crate::stablehlo::dims::DotDims;
 use crate::stablehlo::windows::{DilationNames, WindowLists, REDUCTION};
 
-/// The sizes of the dims of a tensor, where they are known.
+/// The sizes of the dims of a tensor; `None` for a dynamic dim.
 pub type Shape = Vec<Option<i64>>;
 
-/// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself where a dim is dynamic, or would be too long.
+/// `ty` with each dim rounded up to a multiple of its number of shards; `ty` itself if a dim is
+/// dynamic or would be too large.
 pub fn padded_type(program: &mut Program, ty: TypeId, sharding: ShardingId) -> TypeId {
     padded_for_all(program, ty, &[sharding])
 }
 
-/// `ty` with each dim rounded up to a multiple of its number of shards in each of `shardings`; `ty` itself where a dim is
-/// dynamic, or would be too long.
+/// `ty` with each dim rounded up to a multiple of its number of shards in each of `shardings`; `ty`
+/// itself if a dim is dynamic or would be too large.
 pub fn padded_for_all(program: &mut Program, ty: TypeId, shardings: &[ShardingId]) -> TypeId {
     let Some(shape) = program.types()[ty].static_shape() else { return ty };
     let mut units = vec![1_i64; shape.len()];
@@ -54,7 +55,7 @@ pub(super) fn ints(program: &Program, op: OpId, name: &str) -> Option<Vec<i64>> 
     op_attribute(program, op, name)?.as_ints()
 }
 
-/// How the result shapes of a padded op are derived.
+/// How the result shapes of a padded op are inferred.
 #[derive(Clone, Copy, Debug)]
 pub enum ShapeRule {
     /// From the shardings of the results, since the operands do not determine them.
@@ -63,13 +64,13 @@ pub enum ShapeRule {
     Operands,
     /// All results have the shape of this operand.
     Operand(usize),
-    /// All results have the shape of the operands that are no scalars.
+    /// All results have the shape of the operands that are not scalars.
     Elementwise,
     /// From operands and attributes.
     Attributes(fn(&Program, OpId, &[&Shape]) -> Option<Vec<Shape>>),
-    /// The function that pads the op works them out.
+    /// By the function that pads the op.
     Own,
-    /// They cannot change: the elements are an attribute of the op.
+    /// They are fixed, since the elements are an attribute of the op.
     Fixed,
 }
 
@@ -128,8 +129,8 @@ impl ShapeRule {
     }
 }
 
-/// The result types of `op` with these operands, a multiple of its shards in each dim; `None` if there are
-/// none, or if `op` with these types would be invalid.
+/// The result types of `op` with these operands, with each dim a multiple of its number of shards;
+/// `None` if there are none, or if `op` would be invalid with these types.
 pub fn padded_results(
     program: &mut Program,
     op: OpId,
@@ -154,8 +155,8 @@ pub fn padded_results(
     fits(program, op, first, types.first().copied()).then_some(types)
 }
 
-/// The result shapes of `op`, which has this rule, with these operands: none where they follow from the
-/// shardings, `None` if the operands do not fit together or are no tensors.
+/// The result shapes of `op`, which has this rule, with these operands: empty if they follow from
+/// the shardings, `None` if the operands do not fit together or are not tensors.
 fn infer(program: &Program, op: OpId, rule: ShapeRule, operands: &[ValueId]) -> Option<Vec<Shape>> {
     if matches!(rule, ShapeRule::FromShardings) {
         return Some(Vec::new());
@@ -171,7 +172,7 @@ fn infer(program: &Program, op: OpId, rule: ShapeRule, operands: &[ValueId]) -> 
     }
 }
 
-/// The shape of one operand.
+/// The shape of one operand, for all results.
 fn alike(shapes: &[&Shape], operand: usize) -> Option<Vec<Shape>> {
     shapes.get(operand).map(|&shape| vec![shape.clone()])
 }
@@ -305,7 +306,8 @@ fn reduce(program: &Program, op: OpId, shapes: &[&Shape]) -> Option<Vec<Shape>> 
     inputs.iter().all(|shape| shape == first).then(|| vec![kept; inputs.len()])
 }
 
-/// Whether the types of the first operand and result of `op` fit together, for ops that [`infer`] does not check.
+/// Whether the types of the first operand and result of `op` fit together, for ops that [`infer`]
+/// does not check.
 fn fits(
     program: &Program,
     op: OpId,
@@ -332,7 +334,8 @@ fn fits(
             count(operand) == count(result)
         }
         _ if program.op_name(op) == "stablehlo.convert" => operand == result,
-        // The parts of wider elements are one dim more, which padding must not make longer.
+        // If element sizes differ, the parts of the wider elements are an additional dim, which
+        // must not be padded.
         OpKind::BitcastConvert => {
             let (Some(from), Some(to)) = (bits(operand_type), bits(result_type)) else {
                 return false;

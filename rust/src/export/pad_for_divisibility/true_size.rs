@@ -1,10 +1,11 @@
-//! Runs ops on tensors of their true sizes: operands are sliced back, and results padded with zeros.
+//! Runs ops on tensors of their true sizes: operands are sliced, and results are padded with zeros.
 //!
-//! Ops whose padded form is not known, or would be invalid or wrong, run in this way: gathers, scatters, windows and
-//! sorts along padded dims; constants. Shardy refuses these programs or makes invalid ones, and those whose inputs and
-//! outputs do not divide. In such a program every op keeps its meaning, so an op whose result depends on the
-//! padding (a maximum along a padded dim) runs in this way too, and every cast is a slice or a padding.
-//! Programs that Shardy pads are padded as it pads them.
+//! This is used for ops whose padded form is unknown, invalid or wrong: gathers, scatters, windows
+//! and sorts along padded dims; constants. Shardy rejects such programs or makes invalid ones, and
+//! also those whose inputs and outputs do not divide evenly. In such a program every op keeps its
+//! meaning: an op whose result depends on the padding (such as a maximum along a padded dim) runs
+//! on its true size too, and every cast is a slice or a padding. Programs that Shardy pads are
+//! padded as Shardy does.
 
 use super::conversion::{Conversion, Padding};
 use super::shapes::{padded_type, windows, ShapeRule};
@@ -34,7 +35,7 @@ impl Conversion {
             program.update_types(op);
         }
     }
-    /// Gives `result` of `op` its true size, and ops that were padded a padded copy of it.
+    /// Gives `result` of `op` its true size, and gives users that were padded a padded copy of it.
     fn pad_result(&mut self, program: &mut Program, op: OpId, result: ValueId) {
         let ty = self.original.remove(&result).unwrap_or(program.type_of(result));
         program.set_type(result, ty);
@@ -52,7 +53,7 @@ impl Conversion {
         self.replaced.insert(result, padding);
         self.set_padding(padding, Some(Padding::Zeros));
     }
-    /// Makes ops whose results may depend on the padding run on their true sizes.
+    /// Runs ops whose results may depend on the padding on their true sizes.
     pub(super) fn keep_what_is_at_risk(&mut self, program: &mut Program) {
         for (op, operands) in std::mem::take(&mut self.at_risk) {
             self.keep_true_size(program, op, &operands);
@@ -98,12 +99,12 @@ fn replace_cast(program: &mut Program, op: OpId) {
     program.erase_op(op);
 }
 
-/// Whether ops of this kind are padded only where their results do not depend on the padding.
+/// Whether ops of this kind are padded only if their results do not depend on the padding.
 pub(super) fn is_padded_where_exact(kind: OpKind) -> bool {
     matches!(kind, OpKind::ReduceWindow | OpKind::SelectAndScatter | OpKind::Sort)
 }
 
-/// Ops whose results depend on elements at the same index only.
+/// Ops whose result elements depend only on operand elements at the same index.
 const ALIKE: [&str; 4] = [
     "stablehlo.batch_norm_inference",
     "stablehlo.bitcast_convert",
@@ -111,8 +112,8 @@ const ALIKE: [&str; 4] = [
     "stablehlo.cross-replica-sum",
 ];
 
-/// Whether the elements of the results of `op`, whose operands were padded from these types, do not depend on
-/// the padding.
+/// Whether the true elements of the results of `op`, whose operands were padded from these types,
+/// are independent of the padding.
 pub(super) fn is_exact_on_padding(program: &Program, op: OpId, true_types: &[TypeId]) -> bool {
     program.operands(op).zip(true_types).enumerate().all(|(index, (value, &ty))| {
         let Some(mixed) = mixed_dims(program, op, index, true_types) else { return false };
@@ -122,7 +123,8 @@ pub(super) fn is_exact_on_padding(program: &Program, op: OpId, true_types: &[Typ
     })
 }
 
-/// The dims of operand `index` along which a result of `op` depends on elements at other indices; `None` if all do.
+/// The dims of operand `index` along which a result of `op` depends on elements at other indices;
+/// `None` for all dims.
 fn mixed_dims(
     program: &Program,
     op: OpId,
@@ -154,7 +156,7 @@ fn mixed_dims(
         | OpKind::StablehloReturn
         | OpKind::Transpose
         | OpKind::While => Vec::new(),
-        // Elsewhere it sees its initial value.
+        // In the padding it has its initial value.
         OpKind::Reduce if program.shardy().has(Change::PaddedLoops) => Vec::new(),
         OpKind::Reduce => list("dimensions")?,
         OpKind::Concatenate | OpKind::Sort => {
@@ -168,7 +170,7 @@ fn mixed_dims(
         }
         OpKind::ReduceWindow => return non_trivial(&windows(program, op, REDUCTION)?, rank),
         OpKind::SelectAndScatter => return non_trivial(&windows(program, op, SELECTION)?, rank),
-        // Dims of size 1 are repeated.
+        // Dims of size 1 are broadcast.
         OpKind::BroadcastInDim => {
             let shape = program.types()[*true_types.first()?].static_shape()?;
             (0..shape.len()).filter(|&dim| shape[dim] == 1).map(|dim| dim as i64).collect()
@@ -183,7 +185,7 @@ fn mixed_dims(
     dims.into_iter().map(|dim| usize::try_from(dim).ok()).collect()
 }
 
-/// The dims that have windows of several elements, strides or padding.
+/// The dims with windows of several elements, strides or padding.
 fn non_trivial(windows: &WindowLists, rank: usize) -> Option<Vec<usize>> {
     let mut dims = Vec::new();
     for dim in 0..rank {

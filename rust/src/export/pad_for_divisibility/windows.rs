@@ -1,4 +1,4 @@
-//! Pads and convolutions of padded tensors.
+//! Pads `stablehlo.pad` and convolutions.
 
 use super::conversion::{Conversion, Padding};
 use super::mask::with_padding;
@@ -10,9 +10,9 @@ use crate::stablehlo::dims::ConvDims;
 use crate::stablehlo::windows::{WindowDim, CONVOLUTION};
 
 impl Conversion {
-    /// Pads the pad `op` at its high ends, so that its result has the padded size. Where that removes elements at the high
-    /// end, the padding of the input takes their place, and gets their value. `None`, and nothing is done, if its operands
-    /// are no tensors of known sizes.
+    /// Pads the pad `op` at its high ends, so that its result has the padded size. If it removes
+    /// elements at the high end, the padding of the input takes their place, and gets the padding
+    /// value. Returns `None` and does nothing if its operands are not tensors of static shape.
     pub(super) fn pad_pad(&mut self, program: &mut Program, op: OpId) -> Option<()> {
         let list = |name| op_attribute(program, op, name)?.as_ints();
         let (low, high) = (list("edge_padding_low")?, list("edge_padding_high")?);
@@ -46,8 +46,9 @@ impl Conversion {
         self.converted.insert(op);
         Some(())
     }
-    /// Pads the convolution `op`, with zeros along the dims that it sums over, and slices its result along dims with
-    /// windows. `None`, and nothing is done, if it has groups that are padded, or too few windows.
+    /// Pads the convolution `op`, with zeros along the dims that it contracts, and slices its
+    /// result along dims with windows. Returns `None` and does nothing if it has padded groups, or
+    /// too few windows.
     pub(super) fn pad_convolution(&mut self, program: &mut Program, op: OpId) -> Option<()> {
         let dims: ConvDims = ConvDims::read(&op_attribute(program, op, "dimension_numbers")?)?;
         let mut operands = self.adapted_operands(program, op);
@@ -78,7 +79,7 @@ impl Conversion {
         });
         Some(())
     }
-    /// Whether `op` has groups of batches or features, and a dim that it divides into groups is padded.
+    /// Whether `op` has batch or feature groups, and a dim that is divided into groups is padded.
     fn has_padded_groups(
         &self,
         program: &Program,
@@ -111,7 +112,7 @@ impl Conversion {
     }
 }
 
-/// The padding that `value` makes, if that is known.
+/// The contents of padding with `value`, if known.
 pub(super) fn constant_padding(program: &Program, value: ValueId) -> Option<Padding> {
     let op = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Constant)?;
     match program.constant_value(op) {

@@ -1,4 +1,4 @@
-//! Custom calls that stand for ops of `sdy`: constraints, members of groups, and barriers.
+//! Replaces custom calls that stand for ops of `sdy`: constraints, members of groups, and barriers.
 
 use super::frontend_attributes::of_op;
 use crate::error::{Code, Result};
@@ -14,7 +14,7 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
         let target = op_attribute(program, op, "call_target_name");
         let target = target.as_ref().and_then(AttrValue::as_str).unwrap_or_default();
         let (kind, results) = match target {
-            // With a sharding in GSPMD's notation it is one of GSPMD's.
+            // With a sharding in GSPMD's notation, it is a constraint of GSPMD.
             "Sharding" if op_attribute(program, op, HLO_SHARDING).is_some() => continue,
             "Sharding" => (OpKind::ShardingConstraint, 1..=1),
             "xla.sdy.PropagationBarrier" => (OpKind::PropagationBarrier, 1..=1),
@@ -87,7 +87,8 @@ fn direction_of(text: &str) -> Option<Direction> {
     }
 }
 
-/// `sharding` with those dims open that the call leaves unspecified, as in `unspecified_dims=[0,1]`.
+/// `sharding` with the dims open that the custom call lists as unspecified, as in
+/// `unspecified_dims=[0,1]`.
 fn with_open_dims(program: &mut Program, op: OpId, sharding: ShardingId) -> ShardingId {
     let config = op_attribute(program, op, "backend_config");
     let config = config.as_ref().and_then(AttrValue::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Reads frontend attributes, which are strings by name, and takes away those that were read.
+//! Reads Shardy's frontend attributes, which are strings in a dictionary, and removes them.
 
 use crate::attribute::{write_key, write_string};
 use crate::error::{Error, Result};
@@ -6,20 +6,20 @@ use crate::index::OpId;
 use crate::ir::{Attr, Program, Span};
 use crate::mlir::AttrValue;
 
-/// How the names of what Shardy exports start.
+/// The prefix of the names of Shardy's frontend attributes.
 pub(super) const PREFIX: &str = "xla.sdy.";
 
-/// The name of the attribute that has them.
+/// The attribute with the dictionary of frontend attributes.
 pub(super) const FRONTEND_ATTRIBUTES: &str = "mhlo.frontend_attributes";
 
-/// The text of a frontend attribute, and the place of the dictionary that has it.
+/// The text of a frontend attribute, and the span of the dictionary that has it.
 pub(super) struct Text {
     pub(super) text: String,
     span: Span,
 }
 
 impl Text {
-    /// What `read` makes of the text; its mistakes are at the dictionary.
+    /// The result of parsing the text with `read`; errors are at the dictionary.
     pub(super) fn parse<T>(&self, read: impl FnOnce(&str) -> Result<T>) -> Result<T> {
         read(&self.text).map_err(|error| {
             let diagnostics = error.diagnostics.into_iter().map(|found| found.at(self.span));
@@ -34,7 +34,7 @@ pub(super) fn find(program: &Program, attrs: &[Attr], name: &str) -> Option<Text
     let value = AttrValue::parse(program.text().get(attr.value));
     let is_wanted = |field: &str| field.strip_prefix(PREFIX) == Some(name);
     let (_, value) = value.fields()?.iter().find(|(field, _)| is_wanted(field))?;
-    // Quotes may be escaped once more.
+    // Quotes may be escaped twice.
     let text = value.as_str()?.replace("\\\"", "\"");
     Some(Text { text, span: attr.value })
 }
@@ -44,7 +44,8 @@ pub(super) fn of_op(program: &Program, op: OpId, name: &str) -> Option<Text> {
     find(program, program.op_attrs(op), name)
 }
 
-/// The frontend attributes of `attrs` that Shardy has not made, as MLIR writes them: `None` if all are its own.
+/// The frontend attributes in `attrs` that are not Shardy's, as MLIR prints them; `None` if there
+/// are none.
 pub(super) fn others(program: &Program, attrs: &[Attr]) -> Option<String> {
     let attr = attrs.iter().find(|attr| program.str(attr.name) == FRONTEND_ATTRIBUTES)?;
     let text = program.text().get(attr.value);
@@ -61,7 +62,7 @@ pub(super) fn others(program: &Program, attrs: &[Attr]) -> Option<String> {
     (!out.is_empty()).then(|| out + "}")
 }
 
-/// Takes what Shardy has made away from the frontend attributes of `op`.
+/// Removes Shardy's frontend attributes from `op`.
 pub(super) fn clean(program: &mut Program, op: OpId) {
     let attrs = program.op_attrs(op);
     if !attrs.iter().any(|attr| program.str(attr.name) == FRONTEND_ATTRIBUTES) {

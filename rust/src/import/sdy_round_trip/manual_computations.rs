@@ -1,4 +1,5 @@
-//! Calls of `@xla.sdy.manual_computation_body` between custom calls that change global shapes to local ones and back.
+//! Converts calls of `@xla.sdy.manual_computation_body` between custom calls that change global
+//! shapes to local ones and back.
 
 use super::frontend_attributes::{of_op, Text};
 use super::shardings::per_value;
@@ -11,7 +12,7 @@ use crate::ir::{NewOp, OpKind, Payload, Program, SymbolTable, ValueMap};
 use crate::mlir::{op_attribute, AttrValue};
 use rustc_hash::FxHashSet;
 
-/// What the name of a function holds that is a manual computation's body.
+/// A part of the name of functions that are bodies of manual computations.
 const BODY: &str = "xla.sdy.manual_computation_body";
 pub(super) const TO_LOCAL: &str = "xla.sdy.GlobalToLocalShape";
 pub(super) const TO_GLOBAL: &str = "xla.sdy.LocalToGlobalShape";
@@ -22,7 +23,7 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     let graph = CallGraph::new(program, &symbols);
     graph.check_acyclic(program)?;
     let mut bodies = FxHashSet::default();
-    // Callees first, so that bodies in bodies are replaced when these are copied.
+    // Callees first, so that nested bodies are replaced before they are copied.
     for &func in &graph.post_order {
         let ops: Vec<OpId> = program.pre_order(program.func_op(func)).collect();
         for op in ops {
@@ -45,12 +46,13 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     Ok(())
 }
 
-/// Replaces `call`, of the function `func`, by a manual computation. False if what is around it says nothing in `sdy`.
+/// Replaces `call`, of the function `func`, by a manual computation. Returns false if the custom
+/// calls around it have no `sdy` shardings.
 fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<bool> {
     let results: Vec<ValueId> = program.op_results(call).collect();
     let is_used = results.iter().any(|&result| program.uses(result).next().is_some());
     if !results.is_empty() && !is_used {
-        // No result has elements: constants have taken their place.
+        // All results are tensors without elements, which constants have replaced.
         program.erase_op(call);
         return Ok(true);
     }
@@ -111,7 +113,7 @@ fn replace(program: &mut Program, call: OpId, func: FuncId) -> Result<bool> {
     Ok(true)
 }
 
-/// The shardings called `name` of the custom call `around`, or in older programs of `call`.
+/// The shardings called `name` of the custom call `around` or, in older programs, of `call`.
 fn shardings(
     program: &mut Program,
     call: OpId,
@@ -132,7 +134,7 @@ fn shardings(
     Ok(found)
 }
 
-/// The manual axes, which the first of `ops` that lists any has.
+/// The manual axes, from the first of `ops` that lists any.
 fn manual_axes(program: &mut Program, ops: [Option<OpId>; 3]) -> Result<Vec<StrId>> {
     let found = |op: OpId| -> Option<Text> { of_op(program, op, "manual_axes") };
     let Some(text) = ops.into_iter().flatten().find_map(found) else { return Ok(Vec::new()) };
@@ -147,7 +149,8 @@ pub(super) fn is_call_of(program: &Program, op: OpId, target: &str) -> bool {
         && name().as_ref().and_then(AttrValue::as_str) == Some(target)
 }
 
-/// Erases the custom calls around bodies; those without bodies are left of tensors without elements.
+/// Erases the custom calls around bodies. Those without bodies remain from tensors without
+/// elements.
 fn erase_shape_changes(program: &mut Program) {
     for op in program.ops_in_pre_order(&[OpKind::CustomCall]).into_iter().rev() {
         let is_around = is_call_of(program, op, TO_LOCAL) || is_call_of(program, op, TO_GLOBAL);

@@ -1,6 +1,8 @@
-//! Imports programs that Shardy exported for XLA: `StableHLO` and HLO without the dialect `sdy`, as in dumps of XLA.
+//! Imports programs that Shardy exported to XLA, such as dumps of XLA: `StableHLO` or HLO without
+//! ops of `sdy`.
 //!
-//! What the dialect says stands in frontend attributes whose names start with `xla.sdy.`, and in custom calls:
+//! Their shardings are in frontend attributes whose names start with `xla.sdy.`, and in custom
+//! calls:
 //!
 //! | exported | imported |
 //! | --- | --- |
@@ -13,8 +15,8 @@
 //! | `@xla.sdy.ShardingGroup`, `@xla.sdy.PropagationBarrier` | the ops of these names |
 //! | `@xla.sdy.GlobalToLocalShape`, a call, `@xla.sdy.LocalToGlobalShape` | `sdy.manual_computation` |
 //!
-//! Shardings in GSPMD's notation beside these are dropped where there are meshes, as they say the same. Later versions of XLA
-//! have shardings in the notation alone.
+//! Shardings in GSPMD's notation are dropped if the program has these attributes and meshes, since
+//! they say the same. Later versions of XLA have shardings only in GSPMD's notation.
 //!
 //! Source: XLA's `xla-sdy-round-trip-import-pipeline`.
 
@@ -30,10 +32,11 @@ use frontend_attributes::{FRONTEND_ATTRIBUTES, PREFIX};
 pub use shape_changes::run as split_shape_changes;
 pub(in crate::import) use shardings::ANNOTATED;
 
-/// Frontend attributes that only programs have which Shardy exported, and XLA has not completed.
+/// Frontend attributes that occur only in programs that Shardy exported and XLA has not processed
+/// further.
 const MARKS: [&str; 5] = ["allowed_direction", "manual_axes", "meshes", "sharding", "tuple_"];
 
-/// Whether `program` is one that Shardy exported.
+/// Whether Shardy exported `program`.
 pub fn is_exported(program: &Program) -> bool {
     if program.find_name(FRONTEND_ATTRIBUTES).is_none() {
         return false;
@@ -42,7 +45,7 @@ pub fn is_exported(program: &Program) -> bool {
     names.any(|rest| MARKS.iter().any(|mark| rest.starts_with(mark)))
 }
 
-/// Imports what Shardy exported.
+/// Imports a program that Shardy exported.
 pub fn run(program: &mut Program) -> Result<()> {
     shape_changes::untuple(program);
     shardings::run(program)?;

@@ -1,4 +1,5 @@
-//! Changes between global and local shapes whose shardings are in GSPMD's notation, as in later versions of XLA.
+//! Custom calls between global and local shapes whose shardings are in GSPMD's notation, as in
+//! later versions of XLA.
 
 use super::frontend_attributes::FRONTEND_ATTRIBUTES;
 use super::manual_computations::{is_call_of, TO_GLOBAL, TO_LOCAL};
@@ -8,7 +9,7 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{NewOp, OpKind, Program, Type};
 use crate::mlir::{op_attribute, AttrValue};
 
-/// Makes each of them that has one tuple as its result one with several results.
+/// Replaces each that has a tuple as its result by one with several results.
 pub(super) fn untuple(program: &mut Program) {
     for op in program.ops_in_pre_order(&[OpKind::CustomCall]) {
         if is_call_of(program, op, TO_LOCAL) || is_call_of(program, op, TO_GLOBAL) {
@@ -60,7 +61,7 @@ fn untuple_op(program: &mut Program, op: OpId) {
     program.erase_op(op);
 }
 
-/// Makes each of them one call of GSPMD's for each value.
+/// Replaces each by GSPMD's custom calls, one for each value.
 pub fn run(program: &mut Program) {
     untuple(program);
     for op in program.ops_in_pre_order(&[OpKind::CustomCall]) {
@@ -75,7 +76,8 @@ pub fn run(program: &mut Program) {
     }
 }
 
-/// Replaces `op` by a call of `target` for each operand, if it has shardings for all.
+/// Replaces `op` by a custom call `target` for each operand, if there are shardings for all of
+/// them.
 fn split(program: &mut Program, op: OpId, target: &str) {
     let text = op_attribute(program, op, HLO_SHARDING);
     let Some(text) = text.as_ref().and_then(AttrValue::as_str) else { return };

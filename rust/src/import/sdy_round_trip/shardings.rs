@@ -1,4 +1,4 @@
-//! Meshes, shardings and sharding rules.
+//! Imports meshes, shardings and sharding rules.
 
 use super::frontend_attributes::{clean, find, of_op, others, Text, FRONTEND_ATTRIBUTES};
 use crate::attribute::{
@@ -12,7 +12,7 @@ use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 use crate::mlir::{op_attribute, AttrValue};
 use crate::sharding::TensorSharding;
 
-/// Custom calls that keep a sharding of their own.
+/// Custom calls that keep their own sharding.
 pub(in crate::import) const ANNOTATED: [&str; 5] = [
     "Sharding",
     "xla_ffi_python_cpu_callback",
@@ -21,7 +21,7 @@ pub(in crate::import) const ANNOTATED: [&str; 5] = [
     "xla_python_gpu_callback",
 ];
 
-/// The target of the custom call that has the sharding of a result of its function.
+/// The target of the custom call with the sharding of a result of its function.
 const FUNC_RESULT: &str = "xla.sdy.FuncResultSharding";
 
 /// Imports them into the module.
@@ -33,13 +33,13 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     }
     if let Some(meshes) = meshes {
         let meshes = meshes.parse(|text| parse_mesh_dictionary(text, 0))?;
-        // In their order at the start of the module.
+        // Inserted at the start of the module one before the other, so that they are in order.
         for (name, mesh) in meshes.into_iter().rev() {
             let symbol = program.intern(&name);
             let is_there =
                 program.meshes().named(symbol).is_some_and(|id| *program.mesh(id) == mesh);
             if is_there {
-                // Groups of replicas are over it, too.
+                // Replica groups may refer to it too.
                 continue;
             }
             let at = InsertPoint::at(Place::Start(program.module_block()));
@@ -58,7 +58,7 @@ pub(super) fn run(program: &mut Program) -> Result<()> {
     Ok(())
 }
 
-/// Drops shardings in GSPMD's notation.
+/// Removes shardings in GSPMD's notation.
 fn drop_notation(program: &mut Program) {
     for func in program.functions_in_order() {
         for index in 0..program.func_args(func).len() {
@@ -74,7 +74,7 @@ fn drop_notation(program: &mut Program) {
     }
 }
 
-/// Imports the shardings of the arguments and results of `main` that XLA has made one tuple of.
+/// Imports the shardings of the arguments and results of `main` that XLA has combined to one tuple.
 fn import_tuples(program: &mut Program, module: OpId) -> Result<()> {
     let main = program
         .functions_in_order()
@@ -145,7 +145,7 @@ fn import_op(program: &mut Program, func: FuncId, op: OpId) -> Result<()> {
             set_results(program, op, text.as_ref())?;
         }
     }
-    // Of other ops XLA may have made the attribute, from that of an operand with another shape.
+    // On other ops, XLA may have copied the attribute from an operand of another shape.
     let name = program.op_name(op);
     if ["stablehlo.after_all", "stablehlo.recv", "stablehlo.send"].contains(&name) {
         set_results(program, op, text.as_ref())?;
@@ -155,7 +155,7 @@ fn import_op(program: &mut Program, func: FuncId, op: OpId) -> Result<()> {
         let rule = program.intern_rule(rule);
         program.set_op_rule(op, rule);
     }
-    // Those of custom calls are read later.
+    // These attributes of custom calls are read later.
     let is_read_later = |name: &&str| of_op(program, op, name).is_some();
     if !["sharding_group_id", "allowed_direction", "manual_axes"].iter().any(is_read_later) {
         clean(program, op);
@@ -177,8 +177,8 @@ fn set_results(program: &mut Program, op: OpId, text: Option<&Text>) -> Result<(
     Ok(())
 }
 
-/// Moves the sharding of `call` to the results of the function that its operand is. If other ops use the value, it is a
-/// constraint with open dims, too: the function was inlined.
+/// Moves the sharding of `call` to the results of the function that return its operand. If other
+/// ops use the value, also makes it a constraint with open dims: then the function was inlined.
 fn import_func_result(
     program: &mut Program,
     func: FuncId,
@@ -195,7 +195,7 @@ fn import_func_result(
         return Err(mistake(program, call, Code::InvalidSharding, message).into());
     }
     let (input, result) = (program.operand(call, 0), program.result(call, 0));
-    // A tensor without elements has become a constant, which takes the place of its operand.
+    // A tensor without elements was replaced by a constant, which takes the place of its operand.
     let is_unused = program.uses(result).next().is_none();
     let returned = if is_unused { input } else { result };
     let mut has_others = false;
@@ -221,7 +221,8 @@ fn import_func_result(
     Ok(())
 }
 
-/// Whether `op` is a reshape that nothing uses: HLO has one more for each result with a sharding, which XLA erases first.
+/// Whether `op` is an unused reshape: HLO has an additional one for each result with a sharding,
+/// which XLA erases first.
 fn is_dead_reshape(program: &Program, op: OpId) -> bool {
     program.kind(op) == OpKind::Reshape && program.uses(program.result(op, 0)).next().is_none()
 }
@@ -235,13 +236,13 @@ fn opened(sharding: &TensorSharding) -> TensorSharding {
     sharding
 }
 
-/// The sharding that `text` says.
+/// The sharding in `text`.
 fn one(program: &mut Program, text: &Text) -> Result<ShardingId> {
     let sharding = text.parse(|text| parse_sharding(text, 0, program))?;
     Ok(program.intern_sharding(sharding))
 }
 
-/// The shardings that `text` lists.
+/// The shardings listed in `text`.
 pub(super) fn per_value(program: &mut Program, text: &Text) -> Result<Vec<ShardingId>> {
     let shardings = text.parse(|text| parse_sharding_per_value(text, 0, program))?;
     Ok(shardings.into_iter().map(|sharding| program.intern_sharding(sharding)).collect())

@@ -30,7 +30,7 @@ fn dims(
     })?;
     numbers.sort_unstable();
     let in_order = numbers.iter().enumerate().map_while(|(index, &(dim, at))| {
-        // From 0 on without a gap.
+        // Spatial dims are numbered from 0 without gaps.
         (dim == index).then_some(at)
     });
     Some(([places[0]?, places[1]?], in_order.collect()))

@@ -23,7 +23,7 @@ pub struct AttrCursor<'r, 'a> {
     pub(super) aliases_left: u32,
 }
 
-/// The bytes that words have.
+/// For each byte whether it may be part of a word.
 static WORD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;
@@ -135,8 +135,8 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.peek();
         self.short_decimal().or_else(|| parse_int(self.number()))
     }
-    /// A decimal integer of at most 18 digits, which is what most are. If something else comes next, the cursor stays where
-    /// it is.
+    /// A decimal integer of at most 18 digits, the usual case. If something else comes next, the
+    /// cursor does not move.
     #[inline]
     pub(super) fn short_decimal(&mut self) -> Option<i64> {
         let bytes = self.text.as_bytes();
@@ -207,8 +207,8 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
     pub fn ints(&mut self) -> Option<Vec<i64>> {
         self.list("[", "]", Self::int)
     }
-    /// `open`, integers with commas in between, `close`. If something else comes next, `None`, and the cursor stays where
-    /// it is.
+    /// `open`, integers with commas in between, `close`. If something else comes next, returns
+    /// `None`, and the cursor does not move.
     pub fn int_list(&mut self, open: u8, close: u8) -> Option<InlineList<i64, 4>> {
         let start = self.place;
         let ints = self.ints_between(open, close);
@@ -255,7 +255,7 @@ impl<'r, 'a> AttrCursor<'r, 'a> {
         self.place += len;
         (len > 0).then(|| rest[..len].into())
     }
-    /// The text of a type: words, `!`, and what is bracketed after them; `->` and what follows.
+    /// The text of a type: words, `!`, and brackets after them; `->` and the type after it.
     pub fn type_text(&mut self) -> Option<&'a str> {
         self.peek()?;
         let start = self.place;

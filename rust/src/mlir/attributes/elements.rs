@@ -1,8 +1,8 @@
 //! The elements of dense attributes as bytes, in the layout of `NumPy` and `ml_dtypes`.
 //!
-//! Elements are little-endian and row-major. `i1` and everything narrower than a byte takes a byte of
-//! its own, signed integers with their sign extended. A decimal float is rounded to its type from 64
-//! bits, as MLIR does; a hexadecimal one is its bits.
+//! Elements are little-endian and row-major. `i1` and types narrower than a byte take one byte, in
+//! which signed integers are sign-extended. A decimal float is parsed as 64 bits and rounded to its
+//! type, as MLIR does; a hexadecimal one gives the bits.
 
 use super::value::AttrValue;
 
@@ -10,22 +10,23 @@ use super::value::AttrValue;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scalar {
     Bool,
-    /// The number of bits, and whether the highest one is a sign.
+    /// The number of bits, and whether the type is signed.
     Integer(u32, bool),
-    /// Bits of the exponent, bits of the mantissa, the bias of the exponent, and what is out of range.
+    /// The bits of the exponent, the bits of the mantissa, the exponent bias, and the encoding of
+    /// numbers out of range.
     Float(u32, u32, i32, Beyond),
 }
 
-/// What a number is whose size is out of the range of a format.
+/// The encoding of a number that is too large for a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beyond {
-    /// The infinity of its sign.
+    /// Infinity, with the sign of the number.
     Infinite,
-    /// The one size that is no number, whose bits are all ones.
+    /// NaN, whose bits after the sign are all ones; it is the only NaN of the format.
     Nan,
-    /// The bits of a negative zero, which the format does not have.
+    /// The bits of a negative zero, which stand for NaN in this format.
     NegativeZero,
-    /// The largest number of its sign.
+    /// The largest finite number, with the sign of the number.
     Largest,
 }
 use Beyond::{Infinite, Largest, Nan, NegativeZero};
@@ -100,8 +101,9 @@ fn extend(value: u64, bits: u32, is_signed: bool) -> u64 {
     }
 }
 
-/// The bits of the float nearest to `value`, in a format of so many bits for exponent and mantissa and this bias. A sign for
-/// which there is no bit is added to the highest bit of the exponent, as in MLIR.
+/// The bits of the float nearest to `value`, in the format with these numbers of bits and this
+/// bias. In a format without a sign bit, a sign is added to the highest bit of the exponent, as in
+/// MLIR.
 fn round(value: f64, (exponent_bits, mantissa_bits, bias): (u32, u32, i32), beyond: Beyond) -> u64 {
     if (exponent_bits, mantissa_bits) == (11, 52) {
         return value.to_bits();
@@ -113,7 +115,7 @@ fn round(value: f64, (exponent_bits, mantissa_bits, bias): (u32, u32, i32), beyo
     let bits = if size == 0.0 {
         0
     } else if size.is_finite() {
-        // Subnormal doubles are far below the smallest number of each format.
+        // Subnormal doubles are far smaller than the smallest number of each format.
         let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
         let unit = 2_f64.powi(exponent - mantissa_bits as i32);
         let units = (size / unit).round_ties_even() as u64;
@@ -132,8 +134,8 @@ fn round(value: f64, (exponent_bits, mantissa_bits, bias): (u32, u32, i32), beyo
     bits | if is_negative { sign_bit } else { 0 }
 }
 
-/// The bytes of `value`, a dense attribute with `count` elements of type `element`; those of one
-/// element if it is a splat. `None` if it is no such attribute.
+/// The bytes of `value`, a dense attribute with `count` elements of type `element`; the bytes of
+/// one element if it is a splat. `None` for other attributes.
 pub fn element_bytes(value: &AttrValue<'_>, element: &str, count: usize) -> Option<Vec<u8>> {
     let AttrValue::Dense { elements, .. } = value else { return None };
     let part = element.strip_prefix("complex<").and_then(|part| part.strip_suffix('>'));
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(one("0.1", "f64"), 0.1_f64.to_bits());
         assert_eq!(one("0x7FC00000", "f32"), 0x7FC0_0000);
         assert_eq!(one("-0.0", "bf16"), 0x8000);
-        // Halfway between 1 and the next number, and just above the middle of the next two.
+        // A tie between 1 and the next number, and a number just above the next tie.
         assert_eq!(one("1.00390625", "bf16"), 0x3F80);
         assert_eq!(one("1.01171875", "bf16"), 0x3F82);
         assert_eq!(one("65520.0", "f16"), 0x7C00);
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(one("0.015625", "f8E4M3FN"), 0x08);
         assert_eq!(one("2.0", "f8E8M0FNU"), 128);
         assert_eq!(one("-6.0", "f4E2M1FN"), 0xF);
-        // Out of range: infinite, no number, the largest one. Some formats have no negative zero.
+        // Out of range: infinity, NaN, the largest number. Some formats have no negative zero.
         assert_eq!(one("-256.0", "f8E4M3"), 0xF8);
         assert_eq!((one("464.0", "f8E4M3FN"), one("465.0", "f8E4M3FN")), (0x7E, 0x7F));
         assert_eq!((one("-256.0", "f8E4M3FNUZ"), one("-0.0", "f8E4M3FNUZ")), (0x80, 0));

@@ -1,8 +1,8 @@
-//! What kind of attribute a text is.
+//! Kinds of attributes that custom syntax expects.
 
 use super::value::AttrValue;
 
-/// A kind of attribute that custom syntax has in a place of its own, where an alias may stand for it.
+/// A kind of attribute that custom syntax has at a fixed place, where an alias may be used.
 #[derive(Clone, Copy, Debug)]
 pub enum OwnKind {
     /// `array<i64: ...>`
@@ -14,7 +14,7 @@ pub enum OwnKind {
 }
 
 impl OwnKind {
-    /// What MLIR says of `text`, an attribute without aliases, if it is not of this kind.
+    /// MLIR's error if `text`, an attribute without aliases, is not of this kind.
     pub fn problem(self, text: &str) -> Option<String> {
         let is_right = match self {
             Self::Ints => is_array_of(text, "i64"),

@@ -1,4 +1,4 @@
-//! Attribute values, parsed from the text of attributes, and the attributes of an op in generic or custom
+//! Attribute values: parses attribute text, and lists the attributes of an op in generic or custom
 //! syntax.
 
 mod conv_dims;

@@ -17,7 +17,7 @@ pub fn signature_attributes(program: &Program, id: SignatureId) -> Fields<'_> {
     attributes(program, signature.example, signature.syntax)
 }
 
-/// How many attributes most ops have at most in custom syntax.
+/// Most ops have at most this many attributes in custom syntax.
 const USUAL_FIELDS: usize = 3;
 
 /// The attributes of `op`; `syntax` is its text from its name to its first region or type.
@@ -41,7 +41,7 @@ pub fn attributes<'a, F: Field<'a>>(program: &'a Program, op: OpId, syntax: Span
         return fields;
     }
     let text = from_last_operand(program, op, syntax, text);
-    // The text is the end of the syntax.
+    // The text is the last part of the syntax.
     let start = syntax.end.saturating_sub(text.len() as u32);
     let dict = program.op_dict_span(op).filter(|dict| !dict.is_empty() && dict.start >= start);
     let dict = dict.map(|dict| [dict.start, dict.end].map(|place| (place - start) as usize));
@@ -49,8 +49,8 @@ pub fn attributes<'a, F: Field<'a>>(program: &'a Program, op: OpId, syntax: Span
     fields
 }
 
-/// What `text`, the custom syntax of `op` at `syntax`, has from its last operand on, if it starts with operands: there
-/// are no attributes between these.
+/// The part of `text`, the custom syntax of `op` at `syntax`, from its last operand on, if it
+/// starts with operands. There are no attributes between these.
 fn from_last_operand<'a>(program: &Program, op: OpId, syntax: Span, text: &'a str) -> &'a str {
     let last = program.operand_names(op).last().and_then(|last| last.checked_sub(syntax.start));
     let rest = last.and_then(|start| text.get(start as usize..));
@@ -86,7 +86,7 @@ pub fn op_attribute<'a>(program: &'a Program, op: OpId, name: &str) -> Option<At
 pub fn op_attributes(program: &Program, op: OpId) -> Fields<'_> {
     let mut fields = attributes(program, op, Span::EMPTY);
     if let Some(id) = program.signature(op).get() {
-        // Attributes with a dialect in their name are no part of a signature.
+        // Attributes with a dialect in their name are not part of a signature.
         for (name, value) in signature_attributes(program, id) {
             if !name.contains('.') && fields.iter().all(|(own, _)| *own != name) {
                 fields.push((name, value));
@@ -118,8 +118,9 @@ fn is_after_quote(program: &Program, syntax: Span) -> bool {
     syntax.start > 0 && program.text().get(before) == "\""
 }
 
-/// Adds to `fields` the attributes in `text`, the custom syntax of an op called `name`, from its name to its type. The
-/// dictionary in braces is skipped, at once if its start and its end are known (`dict`).
+/// Adds to `fields` the attributes in `text`, the custom syntax of an op called `name`, from its
+/// name to its type. The dictionary in braces is skipped, directly if its start and its end are
+/// known (`dict`).
 fn syntax_attributes<'a, F: Field<'a>>(
     name: &str,
     text: &'a str,
@@ -140,10 +141,10 @@ fn syntax_attributes<'a, F: Field<'a>>(
 struct Reader<'r, 'a, F> {
     name: &'r str,
     cursor: AttrCursor<'r, 'a>,
-    /// Where the dictionary starts and ends, if that is known.
+    /// The start and end of the dictionary, if known.
     dict: Option<[usize; 2]>,
     fields: &'r mut Vec<F>,
-    /// How many fields are not from the custom syntax.
+    /// The number of fields at the start, which are not from the custom syntax.
     num_before: usize,
 }
 
@@ -241,13 +242,14 @@ impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
         }
     }
 
-    /// Adds the direction of a comparison, or its type, which comes after it.
+    /// Adds the direction of a comparison, or the comparison type, which comes after the direction.
     fn put_of_comparison(&mut self, value: AttrValue<'a>) {
         let has_direction = self.fields.len() > self.num_before;
         self.put(if has_direction { "compare_type" } else { "comparison_direction" }, value);
     }
 
-    /// Adds how many values stand before the word that was just read, and how many in the list after it.
+    /// Adds `operandSegmentSizes`: the number of values before the word just read, and in the list
+    /// after it.
     fn put_segments(&mut self) {
         let (before, after) = self.cursor.text.split_at(self.cursor.place);
         let list = after.split_once(')').map_or(after, |(list, _)| list);

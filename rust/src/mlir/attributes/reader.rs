@@ -72,7 +72,7 @@ impl<'a> AttrCursor<'_, 'a> {
             _ => self.named_value(),
         }
     }
-    /// `(pre_size)size`, as an axis of a mesh of `StableHLO` says which part of it is meant.
+    /// `(pre_size)size`, the sub-axis in a `StableHLO` axis reference.
     fn sub_axis_info(&mut self) -> Option<AttrValue<'a>> {
         self.expect("(")?;
         let pre_size = parse_int(self.number())?;
@@ -95,7 +95,7 @@ impl<'a> AttrCursor<'_, 'a> {
         let float = || number.parse().ok().map(AttrValue::Float);
         parse_int(number).map(AttrValue::Int).or_else(float)
     }
-    /// `: type`, if it comes next; its text.
+    /// The text of the type in `: type`, if that comes next; else empty.
     fn type_suffix(&mut self) -> &'a str {
         if self.eat(":") {
             self.type_text().unwrap_or("")
@@ -222,8 +222,8 @@ impl<'a> AttrCursor<'_, 'a> {
         let value = self.inside(body, |inner| inner.dialect_body(name));
         Some(value.unwrap_or(AttrValue::Other(whole)))
     }
-    /// `<precision DEFAULT>` after `#stablehlo`, the case of an enumeration, if that comes next: what most
-    /// attributes of dialects are.
+    /// `<precision DEFAULT>` after `#stablehlo`, if it comes next: the case of an enumeration,
+    /// which is the usual form of dialect attributes.
     fn case_of(&mut self, dialect: &str) -> Option<&'a str> {
         let start = self.place;
         self.place += 1;
@@ -237,7 +237,8 @@ impl<'a> AttrCursor<'_, 'a> {
         }
         case
     }
-    /// `<a = 1, b = [2]>` after `#dialect.name`, if that comes next: what most other attributes of dialects are.
+    /// `<a = 1, b = [2]>` after `#dialect.name`, if it comes next: the form of most other dialect
+    /// attributes.
     fn fields_of(&mut self, name: &str) -> Option<Fields<'a>> {
         if !name.contains('.') || name == "stablehlo.conv" {
             return None;
@@ -250,7 +251,7 @@ impl<'a> AttrCursor<'_, 'a> {
         }
         fields
     }
-    /// `a = 1, b = [2]`, not empty, until what follows `is_end`; a comma may stand before that.
+    /// `a = 1, b = [2]`, not empty, until `is_end` holds; a trailing comma is allowed.
     fn fields_until(&mut self, is_end: impl Fn(&mut Self) -> bool) -> Option<Fields<'a>> {
         let mut fields = Vec::new();
         loop {
@@ -271,7 +272,7 @@ impl<'a> AttrCursor<'_, 'a> {
         self.aliases_left -= 1;
         self.inside(text, Self::value).unwrap_or(AttrValue::Other(text))
     }
-    /// Parses `text`, a part of the text of this attribute, with `read`.
+    /// Parses `text`, a part of this attribute's text, with `read`.
     fn inside<T>(&mut self, text: &'a str, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut inner = Self { text, place: 0, ..*self };
         let read = read(&mut inner);
@@ -299,7 +300,7 @@ impl<'a> AttrCursor<'_, 'a> {
         let case = self.case()?;
         self.at_end().then_some(case)
     }
-    /// `a = 1, b = [2]` to the end or a last `>`; a comma may stand before that.
+    /// `a = 1, b = [2]` to the end or a last `>`; a trailing comma is allowed.
     pub fn struct_fields(&mut self) -> Option<Fields<'a>> {
         self.fields_until(|cursor| {
             cursor.eat(">");

@@ -1,7 +1,7 @@
 //! Attribute values, parsed from the text of attributes.
 //!
-//! Attributes are stored as text, and parsed when they are used. [`AttrValue::parse`] never fails: text of an
-//! unknown form is [`AttrValue::Other`], which has no parts. Values borrow from the text.
+//! Attributes are stored as text, and parsed when they are used. [`AttrValue::parse`] never fails:
+//! text of an unknown form is [`AttrValue::Other`]. Values borrow from the text.
 //!
 //! | text | value |
 //! | --- | --- |
@@ -20,13 +20,13 @@ use std::borrow::Cow;
 /// Fields of a dictionary or a structured attribute, in order.
 pub type Fields<'a> = Vec<(&'a str, AttrValue<'a>)>;
 
-/// An attribute of an op as its reader needs it: a name and a value, and what else is known of it.
+/// An attribute of an op, in a form chosen by the caller: a name, a value, and possibly more.
 pub trait Field<'a> {
-    /// The attribute `name`, of which nothing else is known.
+    /// An attribute with this name and value.
     fn new(name: &'a str, value: AttrValue<'a>) -> Self;
     /// Its name.
     fn name(&self) -> &'a str;
-    /// Its value, to be changed.
+    /// Its value, mutable.
     fn value_mut(&mut self) -> &mut AttrValue<'a>;
 }
 
@@ -135,7 +135,8 @@ impl<'a> AttrValue<'a> {
             _ => None,
         }
     }
-    /// The integers of an array of any kind; `None` if an element is no integer. Of more than a hundred elements MLIR writes the bytes.
+    /// The integers of an array of any kind; `None` if an element is not an integer. MLIR prints
+    /// arrays of more than 100 elements as hexadecimal bytes, which are decoded.
     pub fn as_ints(&self) -> Option<Vec<i64>> {
         match self {
             Self::Ints(ints) => Some(ints.to_vec()),
@@ -158,7 +159,7 @@ impl<'a> AttrValue<'a> {
     pub fn field(&self, name: &str) -> Option<&AttrValue<'a>> {
         self.fields()?.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
     }
-    /// The integers of field `name`; none if the field is not written.
+    /// The integers of field `name`; empty if the field is not in the text.
     pub fn int_list_field(&self, name: &str) -> Option<Vec<i64>> {
         self.field(name).map_or(Some(Vec::new()), AttrValue::as_ints)
     }

@@ -1,11 +1,12 @@
-//! Bounds of tensors whose sizes are known only when the program runs, `tensor<?xf32, #stablehlo.bounds<4>>`.
+//! Bounds of dynamic dims, `tensor<?xf32, #stablehlo.bounds<4>>`.
 
 use super::position::Grammar;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::{syntax, Cursor};
 
 impl Grammar<'_, '_> {
-    /// Checks the `encoding` of a tensor of this `shape` and `element` type, if it is one of bounds.
+    /// Checks the bounds in the `encoding` of a tensor of this `shape` and `element` type, if it
+    /// has any.
     pub(super) fn check_bounds(
         &self,
         shape: Option<&[Option<i64>]>,
@@ -42,7 +43,7 @@ impl Grammar<'_, '_> {
     }
 }
 
-/// The bounds that `text`, which is well formed, lists; `None` if it is about something else.
+/// The bounds in `text`, which is well formed; `None` if it is another attribute.
 fn bounds(text: &str) -> Option<Vec<Option<i64>>> {
     let body = ["#stablehlo.", "#stablehlo<"].iter().find_map(|start| text.strip_prefix(start))?;
     let body = body.trim_start();

@@ -6,7 +6,7 @@ use crate::mlir::cursor::{syntax, Cursor};
 use std::collections::BTreeSet;
 
 impl Grammar<'_, '_> {
-    /// `<dimension numbers>`, or the fields that they stand for after the word `raw`.
+    /// `<dimension numbers>`, or, after the word `raw`, the fields of the structure.
     pub(super) fn conv(&mut self) -> Result<()> {
         self.cursor.expect(b'<')?;
         if self.cursor.eat_keyword("raw") {
@@ -25,14 +25,14 @@ impl Grammar<'_, '_> {
         self.cursor.expect_arrow()?;
         self.conv_list(["b", "f"])
     }
-    /// A place for each of `letters`, and for each number up to the largest.
+    /// A list with one place for each of `letters`, and for each number from 0 to the largest.
     fn conv_list(&mut self, letters: [&str; 2]) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
         let mut dims = Dims { letters, seen: Vec::new(), numbers: BTreeSet::new() };
         self.list(b'[', b']', |grammar| {
             grammar.conv_dim(&mut dims)?;
-            // A list that ends too early is looked at before its bracket.
+            // If a list ends too early, that is reported before its closing bracket is expected.
             if matches!(grammar.cursor.next_byte(), b',' | b']') {
                 return Ok(());
             }
@@ -80,16 +80,16 @@ impl Grammar<'_, '_> {
     }
 }
 
-/// The dims of an operand or of the result that are written.
+/// The dims of an operand or of the result that were read.
 struct Dims<'t> {
-    /// The letters that have to be written.
+    /// The letters that are required.
     letters: [&'t str; 2],
     seen: Vec<&'t str>,
     numbers: BTreeSet<i64>,
 }
 
 impl Dims<'_> {
-    /// Checks that all letters, and all numbers up to the largest, are written.
+    /// Checks that all letters, and all numbers from 0 to the largest, were read.
     fn check(&self, span: Span) -> Result<()> {
         /// The most numbers that a message lists.
         const MOST: usize = 10;

@@ -1,7 +1,7 @@
 //! Attributes and types of dialects: aliases, `#dialect.name<...>`, `!dialect<name ...>`.
 //!
-//! As in MLIR the body is first found by its brackets; then the dialect reads what it knows of it, and whatever stands
-//! behind that is not looked at.
+//! As in MLIR, the end of the body is first found by its brackets; then the dialect parses the body
+//! as far as it knows it, and ignores the rest.
 
 use super::enumerations::{enumeration, ACCURACY_MODES};
 use super::position::Grammar;
@@ -17,7 +17,7 @@ struct Symbol<'a> {
     /// Its name within the dialect.
     name: &'a str,
     span: Span,
-    /// Where what follows the name starts, and where the whole ends.
+    /// The start of what follows the name, and the end of the attribute or type.
     rest: usize,
     end: usize,
 }
@@ -50,7 +50,7 @@ impl<'a> Grammar<'_, 'a> {
     /// Checks the attribute of Shardy called `name` from `start` to here.
     fn check_shardy(&self, name: &str, start: usize) -> Result<()> {
         let text = self.cursor.since(start);
-        // What stands behind it in the brackets of the dialect is not looked at.
+        // As in the reference, the rest of the dialect's brackets is ignored.
         let form = Form::of_name(name).filter(|_| text.starts_with("#sdy."));
         let shardy = self.shardy();
         let find = |form| attribute::syntax_error(form, text, start as u32, shardy);
@@ -69,7 +69,8 @@ impl<'a> Grammar<'_, 'a> {
         self.cursor.pos = symbol.end;
         Ok(())
     }
-    /// The name after `#` or `!` and the brackets that follow it; `None` if it is an alias, which is known.
+    /// The name after `#` or `!` and its brackets; `None` if it is an alias, which has to be
+    /// defined.
     fn symbol(&mut self, kind: &str) -> Result<Option<Symbol<'a>>> {
         let start = self.cursor.pos;
         self.cursor.pos += 1;
@@ -91,7 +92,7 @@ impl<'a> Grammar<'_, 'a> {
             let span = Span::new((start + 2 + dialect.len()) as u32, rest as u32);
             return Ok(Some(Symbol { dialect, name, span, rest, end }));
         }
-        // The name stands in the brackets.
+        // The name is inside the brackets.
         self.cursor.pos = rest + 1;
         self.cursor.skip_space();
         let at = self.cursor.pos;
@@ -109,14 +110,14 @@ impl<'a> Grammar<'_, 'a> {
         let span = self.cursor.span_since(start);
         Err(Diagnostic::new(Code::UnknownSymbol, message).at(span).into())
     }
-    /// What follows the name of an attribute of `StableHLO` or CHLO.
+    /// The text after the name of an attribute of `StableHLO` or CHLO.
     fn known_attribute(&mut self, name: &str) -> Result<()> {
         if let Some(enumeration) = enumeration(name) {
             return self.enumeration(enumeration);
         }
         match name {
             "conv" => self.conv(),
-            // MLIR takes it without brackets.
+            // MLIR accepts it without brackets.
             "bounds" if self.cursor.next_byte() != b'<' => Ok(()),
             "bounds" => self.list(b'<', b'>', Self::size),
             "sub_axis_info" => self.sub_axis(),

@@ -1,4 +1,4 @@
-//! The algorithms for products of which `StableHLO` knows hardware that has them.
+//! The algorithms of dot products that `StableHLO` knows to be supported by hardware.
 
 /// The error message for `#stablehlo.dot_algorithm<...>` with this `body`, which has all fields in their order; `None`
 /// if the algorithm is a known one.

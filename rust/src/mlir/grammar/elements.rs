@@ -25,7 +25,7 @@ impl<'a> Grammar<'_, 'a> {
         let ty = self.elements_type()?;
         check(self.cursor.text(), found.as_ref(), span, ty)
     }
-    /// `: type`; where the type stands.
+    /// `: type`; returns the span of the type.
     fn elements_type(&mut self) -> Result<Span> {
         let end = self.cursor.pos;
         self.cursor.expect(b':')?;
@@ -33,9 +33,9 @@ impl<'a> Grammar<'_, 'a> {
         let alias = self.alias_span(self.cursor.since(ty.start as usize));
         Ok(alias.unwrap_or(ty))
     }
-    /// An element, or nested lists of them; their depth costs no stack.
+    /// An element, or nested lists of elements, without recursion.
     fn elements(&mut self, found: &mut Found<'a>) -> Result<()> {
-        // For each open list how many items it has had.
+        // The number of items so far in each open list.
         let mut open: Vec<usize> = Vec::new();
         let mut element_depth = None;
         loop {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mlir::cursor::syntax;
 use crate::mlir::escapes::unescaped;
 
-/// An enumeration: the name of its attribute, its own, and its cases.
+/// An enumeration: the name of its attribute, the name of its type, and its cases.
 type Enumeration = (&'static str, &'static str, &'static [&'static str]);
 
 const ENUMERATIONS: [Enumeration; 7] = [
@@ -31,7 +31,7 @@ pub(in crate::mlir) fn cases(name: &str) -> Option<(&'static str, &'static [&'st
 /// The modes of `#stablehlo.result_accuracy_mode`.
 pub(super) const ACCURACY_MODES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
 
-/// The case of an enumeration that `word` is.
+/// The case of any enumeration that equals `word`.
 pub(in crate::mlir) fn known_case(word: &str) -> Option<&'static str> {
     let cases = ENUMERATIONS.iter().flat_map(|(.., cases)| cases.iter());
     cases.chain(&ACCURACY_MODES).find(|case| **case == word).copied()

@@ -5,16 +5,17 @@ use super::shaped::split_tensor;
 use crate::error::{Result, Span};
 use crate::mlir::cursor::{syntax, Cursor};
 
-/// What elements were found between the brackets of `dense<...>`.
+/// The elements between the brackets of `dense<...>`.
 #[derive(Default)]
 pub(super) struct Found<'a> {
     /// The sizes of the nested lists; empty for a lone element.
     pub shape: Vec<usize>,
-    /// How many there are, each part of a complex number counted.
+    /// The number of elements; each part of a complex number counts.
     pub count: usize,
-    /// The first number of each kind, the most negative and the largest integer.
+    /// The first float, the largest hexadecimal number, and the most negative and the largest
+    /// integer.
     numbers: [Option<(Number, Span)>; 4],
-    /// All numbers, if they are asked for.
+    /// All numbers, if they are needed.
     pub all: Option<Vec<Number>>,
     /// The first `true` or `false`.
     word: Option<Span>,
@@ -55,7 +56,8 @@ impl Found<'_> {
             self.numbers[slot] = Some((number, span));
         }
     }
-    /// What is wrong with an element of type `element` in `text`, and where, if something is.
+    /// The span and the error message of an element that a type `element` in `text` cannot have, if
+    /// any.
     pub fn wrong_element(&self, text: &str, element: &str) -> Option<(Span, String)> {
         let range = IntegerRange::of(element);
         let said = |span: Span, text: &str| Some((span, text.to_owned()));
@@ -88,14 +90,15 @@ impl Found<'_> {
     }
 }
 
-/// Whether the type at `ty` of `text` has a shape, or is of a dialect and may have one: `StableHLO` has no such types.
+/// Whether the type at `ty` of `text` has a shape, or may have one since it is a dialect's. Types
+/// of `StableHLO` have no shape.
 pub(super) fn is_shaped(text: &str, ty: Span) -> bool {
     let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
     ["tensor", "vector", "memref", "!"].iter().any(|start| name.starts_with(start))
         && !name.starts_with("!stablehlo")
 }
 
-/// A tensor type, or a buffer or vector type like it.
+/// A tensor type, or a buffer or vector type.
 pub(super) struct ShapedType {
     pub shape: Vec<i64>,
     /// Its element type without white space.
@@ -105,8 +108,8 @@ pub(super) struct ShapedType {
 }
 
 impl ShapedType {
-    /// The type at `ty` of elements at `span`; `None` if what elements it has is not known. Fails if it has no static
-    /// shape.
+    /// The type at `ty` of the elements at `span`; `None` if its element type is not known. Fails
+    /// if it has no static shape.
     pub fn read(text: &str, span: Span, ty: Span) -> Result<Option<Self>> {
         let fail = |at: Span, problem: &str| Err(syntax(at, problem).into());
         let name = text.get(ty.start as usize..ty.end as usize).unwrap_or("");
@@ -116,11 +119,11 @@ impl ShapedType {
         let is_foreign = name.starts_with('!');
         let has_layout = name.contains('#') && !name.starts_with("tensor");
         if is_foreign || has_layout || name.contains('[') {
-            // Types of dialects, and sizes that are multiples of the machine's.
+            // Types of dialects, and scalable vectors.
             return Ok(None);
         }
         let Ok(parts) = split_tensor(&mut Cursor::new(text, ty.start as usize), None) else {
-            // A buffer with more than a shape.
+            // A buffer with a layout or memory space.
             return Ok(None);
         };
         let shape: Option<Vec<i64>> = parts.shape.and_then(|shape| shape.into_iter().collect());
@@ -133,7 +136,8 @@ impl ShapedType {
     }
 }
 
-/// Checks that the type at `ty` can have the elements at `span`; `None` is none at all.
+/// Checks that the type at `ty` can have the elements at `span`; `found` is `None` for an empty
+/// list.
 pub(super) fn check(text: &str, found: Option<&Found<'_>>, span: Span, ty: Span) -> Result<()> {
     let Some(ShapedType { shape, element, name }) = ShapedType::read(text, span, ty)? else {
         return Ok(());
@@ -144,7 +148,8 @@ pub(super) fn check(text: &str, found: Option<&Found<'_>>, span: Span, ty: Span)
     }
 }
 
-/// What is wrong with elements for the type `ty` of this shape and element type, and where if it is one element.
+/// The error message if the type `ty`, with this shape and element type, cannot have the elements;
+/// with the span of the element, if it is about one.
 pub(super) fn problem(
     (text, found): (&str, Option<&Found<'_>>),
     shape: &[i64],
@@ -188,7 +193,7 @@ pub(super) fn problem(
     found.wrong_element(text, part.unwrap_or(element)).map(|(at, text)| (Some(at), text))
 }
 
-/// What is wrong with `"0x..."` as `count` elements, or one for all, of type `element`.
+/// The error message if `"0x..."` cannot be `count` elements of type `element`, or a splat of one.
 fn hex_problem(bytes: &str, element: &str, count: Option<i64>, ty: &str) -> Option<String> {
     let is_hex = |digits: &&str| {
         digits.len() % 2 == 0 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
@@ -203,7 +208,7 @@ fn hex_problem(bytes: &str, element: &str, count: Option<i64>, ty: &str) -> Opti
     (!is_right).then(|| format!("elements hex data size is invalid for provided type: '{ty}'"))
 }
 
-/// How many bytes each element of a type is stored in, in hexadecimal digits.
+/// The bytes in which each element of a type is stored, in hexadecimal digits.
 fn byte_width(element: &str) -> Option<u32> {
     if let Some(part) = element.strip_prefix("complex<").and_then(|part| part.strip_suffix('>')) {
         return byte_width(part)?.checked_mul(2);

@@ -1,16 +1,16 @@
-//! Locations, nested as deep as memory reaches.
+//! The grammar of locations, which may be nested to any depth.
 
 use super::position::Grammar;
 use crate::error::{Code, Diagnostic, Result};
 use crate::mlir::cursor::syntax;
 
-/// A location that is not complete, by the part of it that comes next.
+/// An incomplete location, by the part that comes next.
 enum Open {
     /// The callee of a call site.
     Callee,
     /// The caller of a call site.
     Caller,
-    /// One of the locations that are fused.
+    /// One of the locations in a fused location.
     Fused,
     /// The location that a name is attached to, as in `loc("name"(child))`.
     Child,
@@ -23,7 +23,7 @@ impl Grammar<'_, '_> {
         self.place()?;
         self.token(b')', &format!("in {what}"))
     }
-    /// Consumes `byte`, or fails with the message that it is missing `there`.
+    /// Consumes `byte`, or fails with a message that it is missing `there`.
     fn token(&mut self, byte: u8, there: &str) -> Result<()> {
         if self.cursor.eat(byte) {
             return Ok(());
@@ -41,7 +41,7 @@ impl Grammar<'_, '_> {
             }
         }
     }
-    /// A location up to the first one inside it, which is next; `None` if there is none.
+    /// A location up to the first nested location, which comes next; `None` if there is none.
     fn start_of_place(&mut self) -> Result<Option<Open>> {
         match self.cursor.next_byte() {
             b'"' => return self.named_place(),
@@ -66,7 +66,8 @@ impl Grammar<'_, '_> {
             }
         }
     }
-    /// What follows a complete location inside those that are `open`; whether another location comes next.
+    /// The text after a complete location inside those that are `open`; returns whether another
+    /// location comes next.
     fn ends_of_places(&mut self, open: &mut Vec<Open>) -> Result<bool> {
         while let Some(last) = open.pop() {
             match last {
@@ -139,13 +140,13 @@ impl Grammar<'_, '_> {
     }
 }
 
-/// Whether the text of an attribute is that of a location.
+/// Whether `text`, of an attribute, is that of a location.
 fn is_location(text: &str) -> bool {
     text.strip_prefix("loc").is_some_and(|rest| rest.trim_start().starts_with('('))
 }
 
-/// The error in an alias in `loc(#alias)` that resolves to `text`, if any: the alias may be undefined, or not be
-/// that of a location.
+/// The error for `loc(#alias)`, where `text` is the alias's definition: the alias may be undefined,
+/// or may not be a location.
 pub(in crate::mlir) fn problem_of_alias(text: Option<&str>) -> Option<Diagnostic> {
     match text {
         Some(text) if is_location(text) => None,

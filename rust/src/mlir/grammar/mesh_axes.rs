@@ -1,6 +1,8 @@
-//! Groups of devices by axes of a mesh: `#stablehlo.replica_group_mesh_axes<mesh = ..., axes = [...]>`.
+//! Replica groups given by mesh axes:
+//! `#stablehlo.replica_group_mesh_axes<mesh = ..., axes = [...]>`.
 
-/// The error message for `body`, the fields in angle brackets, if some axis is not one of a mesh that is written there.
+/// The error message for `body`, the fields in angle brackets, if the mesh is written inline and
+/// lacks some axis.
 pub(super) fn problem(body: &str) -> Option<String> {
     let value = |name| field(body, name).map(|(start, end)| &body[start..end]);
     let (mesh, axes) = (value("mesh")?, value("axes")?);
@@ -9,7 +11,7 @@ pub(super) fn problem(body: &str) -> Option<String> {
     Some(format!("axis '{unknown}' not found in mesh definition"))
 }
 
-/// The names of axes in a list of them: nothing else there is quoted.
+/// The axis names in a list of axes, which are its only quoted strings.
 fn names(list: &str) -> impl Iterator<Item = &str> {
     list.split('"').skip(1).step_by(2)
 }

@@ -1,8 +1,9 @@
-//! The grammar of attributes, types and locations: checks and skips them, and refuses what MLIR refuses.
+//! The grammar of attributes, types and locations: checks and skips them, and rejects what MLIR
+//! rejects.
 //!
-//! Most attributes of a program are not needed and are stored as text. Every attribute that is accepted
-//! here is accepted by MLIR's parser. Attributes of unknown dialects are any bracketed text, as in MLIR
-//! for unregistered dialects.
+//! Most attributes of a program are not needed and are stored as text. Every attribute that is
+//! accepted here is accepted by MLIR's parser. Attributes of unknown dialects may be any bracketed
+//! text, as in MLIR for unregistered dialects.
 //!
 //! Source: MLIR's language reference, and `StableHLO`'s attribute definitions.
 

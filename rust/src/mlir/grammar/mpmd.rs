@@ -1,4 +1,5 @@
-//! Attributes and types of Shardy's dialect of pipelines, `mpmd`: `#mpmd.topology<<"m1" : <["x"=2]>>>`,
+//! Attributes and types of `mpmd`, Shardy's dialect for pipelines:
+//! `#mpmd.topology<<"m1" : <["x"=2]>>>`,
 //! `!mpmd.mesh_tensor<"m1", tensor<8xf32>, sharding=<@mesh, [{"x"}]>>`.
 
 use super::position::Grammar;
@@ -11,7 +12,7 @@ use crate::mlir::cursor::syntax;
 const REDUCTIONS: [&str; 7] = ["none", "add", "max", "min", "mul", "or", "and"];
 
 impl Grammar<'_, '_> {
-    /// What follows the name of an attribute of the dialect.
+    /// The text after the name of an attribute of the dialect.
     pub(super) fn mpmd_attribute(&mut self, name: &str) -> Result<()> {
         match name {
             "topology" => {
@@ -41,7 +42,7 @@ impl Grammar<'_, '_> {
             _ => self.reduction_body(),
         }
     }
-    /// `<add>`, or an attribute that says so.
+    /// `<add>`, or an attribute with this value.
     pub(in crate::mlir) fn reduction(&mut self) -> Result<()> {
         self.stripped("reduction", Self::reduction_body)
     }
@@ -59,7 +60,7 @@ impl Grammar<'_, '_> {
         let start = self.cursor.pos;
         self.ty()?;
         let text = self.cursor.since(start);
-        // What an alias in the definition of another one stands for is looked up where that one is used.
+        // An alias inside the definition of another alias is resolved when that one is used.
         let is_open = self.has_no_aliases() && text.starts_with('!');
         if !is_open && self.kind_since(start) != TypeKind::Tensor {
             let message = format!(
@@ -93,7 +94,7 @@ impl Grammar<'_, '_> {
     fn sharding(&mut self) -> Result<()> {
         self.attribute_of_shardy("sharding", Form::Sharding)
     }
-    /// An attribute of Shardy whose name may be left out.
+    /// An attribute of Shardy whose name may be omitted.
     fn attribute_of_shardy(&mut self, name: &str, form: Form) -> Result<()> {
         match self.cursor.next_byte() {
             b'#' => {
@@ -112,7 +113,7 @@ impl Grammar<'_, '_> {
             _ => Err(self.cursor.expected("'<'")),
         }
     }
-    /// An attribute of this dialect whose name may be left out.
+    /// An attribute of this dialect whose name may be omitted.
     fn stripped(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if self.cursor.next_byte() != b'#' {
             return body(self);
@@ -126,7 +127,7 @@ impl Grammar<'_, '_> {
         self.attribute()?;
         Ok(self.cursor.span_since(start))
     }
-    /// Checks that the attribute at `span`, or what it is an alias of, is `#dialect.name`.
+    /// Checks that the attribute at `span`, with aliases resolved, is `#dialect.name`.
     fn require_kind(&self, span: Span, dialect: &str, name: &str) -> Result<()> {
         let text = &self.cursor.text()[span.start as usize..span.end as usize];
         let text = self.alias_text(text).unwrap_or(text).trim_start();
@@ -190,7 +191,7 @@ impl Grammar<'_, '_> {
             error
         })
     }
-    /// An attribute that is a string, of whatever type.
+    /// A string attribute, with or without a type.
     pub(in crate::mlir) fn string_attribute(&mut self) -> Result<()> {
         let span = self.attribute_span()?;
         let text = &self.cursor.text()[span.start as usize..span.end as usize];
@@ -201,7 +202,7 @@ impl Grammar<'_, '_> {
         }
         Err(syntax(span, "invalid kind of attribute specified").into())
     }
-    /// A string and nothing else.
+    /// A string attribute without a type.
     fn plain_string(&mut self) -> Result<()> {
         if self.cursor.next_byte() != b'"' {
             return Err(self.cursor.expected("string"));

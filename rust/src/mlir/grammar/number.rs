@@ -1,19 +1,20 @@
-//! Number literals, and the range of numbers of a type.
+//! Number literals, and the ranges of number types.
 
 use crate::mlir::cursor::Cursor;
 
 /// A number literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// `1`, `-1`: whether it is negative, and what follows the sign, saturated.
+    /// `1`, `-1`: whether it is negative, and its absolute value, saturated.
     Integer(bool, u128),
-    /// `0x1F`, an integer, or the bits of a float.
+    /// `0x1F`, an integer or the bits of a float: whether it is negative, and its absolute value,
+    /// saturated.
     Hex(bool, u128),
     /// `1.5e3`, `-1.5e3`: whether it is negative.
     Float(bool),
 }
 
-/// Where a number stands; messages of MLIR differ.
+/// Where a number is; MLIR's error messages depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// `1 : i32`
@@ -24,7 +25,7 @@ pub(super) enum Place {
     Array,
 }
 
-/// The integers that a type can have.
+/// The integers that are values of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntegerRange {
     /// Integers of this many bits; whether the type is signed.
@@ -147,7 +148,7 @@ impl Number {
             }
         }
     }
-    /// Whether an integer of this many bits can be this one. As in MLIR no negative number is 0.
+    /// Whether an integer type of this many bits has this value. As in MLIR, `-0` is invalid.
     fn fits(self, bits: u32, is_signed: bool) -> bool {
         let (Self::Integer(is_negative, value) | Self::Hex(is_negative, value)) = self else {
             return false;
@@ -155,7 +156,7 @@ impl Number {
         if bits == 0 {
             return !is_negative && value == 0;
         }
-        // Wider integers than the numbers that are read here are not checked.
+        // Integer types that are wider than `u128` are not checked.
         let half = bits.checked_sub(1).filter(|_| bits < 128).map(|bits| 1_u128 << bits);
         let is_below = |end: Option<u128>| end.is_none_or(|end| value < end);
         if is_negative {
@@ -168,7 +169,7 @@ impl Number {
     }
 }
 
-/// The number of bits in the encoding of a float of type `ty`.
+/// The number of bits of the float type `ty`.
 pub(super) fn float_bits(ty: &str) -> u32 {
     if ty == "tf32" {
         return 19;

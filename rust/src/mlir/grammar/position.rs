@@ -11,12 +11,12 @@ const MAX_DEPTH: u32 = 1000;
 /// A position in the text, and the state that the grammar depends on.
 pub(in crate::mlir) struct Grammar<'c, 'a> {
     pub cursor: &'c mut Cursor<'a>,
-    /// The program that has the aliases; without it any alias is accepted.
+    /// The program with the aliases; if `None`, every alias is accepted.
     program: Option<&'c Program>,
     pub(super) depth: u32,
     /// The end of the outermost attribute, and the start of the type that follows it.
     pub typed: Option<(usize, usize)>,
-    /// Whether attributes of Shardy are read here: nobody reads them later.
+    /// Whether Shardy's attributes are checked here, because they are not parsed later.
     pub(super) reads_shardy: bool,
 }
 
@@ -24,11 +24,11 @@ impl<'c, 'a> Grammar<'c, 'a> {
     pub fn new(cursor: &'c mut Cursor<'a>, program: Option<&'c Program>) -> Self {
         Self { cursor, program, depth: 0, typed: None, reads_shardy: false }
     }
-    /// The version of Shardy that the text follows.
+    /// The version of Shardy by which the text is read.
     pub(super) fn shardy(&self) -> Version {
         self.program.map_or(Version::NEWEST, Program::shardy)
     }
-    /// Reads attributes of Shardy here, since nobody does later.
+    /// Checks Shardy's attributes here, because they are not parsed later.
     pub fn reading_shardy(self) -> Self {
         Self { reads_shardy: true, ..self }
     }
@@ -36,7 +36,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
     pub(super) fn is_alias(&self, name: &str) -> bool {
         self.has_no_aliases() || self.alias_text(name).is_some()
     }
-    /// Whether aliases are not looked up.
+    /// Whether aliases are accepted without a look-up.
     pub(super) fn has_no_aliases(&self) -> bool {
         self.program.is_none()
     }
@@ -45,7 +45,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
         let program = self.program?;
         self.alias_span(name).map(|span| program.text().get(span))
     }
-    /// Where what the alias called `name` stands for is.
+    /// The span of the definition of the alias called `name`.
     pub(super) fn alias_span(&self, name: &str) -> Option<Span> {
         let program = self.program?;
         program.strings().find(name).and_then(|id| program.alias(id))
@@ -62,7 +62,7 @@ impl<'c, 'a> Grammar<'c, 'a> {
         self.depth -= 1;
         Ok(done)
     }
-    /// `item, item, ...` in brackets, or nothing in them.
+    /// `item, item, ...` in brackets, or empty brackets.
     pub fn list(
         &mut self,
         open: u8,

@@ -1,6 +1,6 @@
-//! The dialects that the reference knows, and how much of each the engine knows.
+//! The dialects that the reference registers, and how much of each the engine knows.
 
-/// Whose ops are known to the engine.
+/// How many ops of a dialect the engine knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::mlir) enum Ops {
     /// All of a dialect.
@@ -12,11 +12,11 @@ pub(in crate::mlir) enum Ops {
 /// Which attributes or types a dialect has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Has {
-    /// None at all.
+    /// None.
     Nothing,
     /// These, by name.
     Only(&'static [&'static str]),
-    /// Some; which is not known.
+    /// Some; they are not known.
     Some,
 }
 
@@ -94,7 +94,7 @@ const MPMD: &[&str] = &[
     "user_origin",
 ];
 
-/// The dialects that are registered where the reference parses programs.
+/// The dialects that are registered when the reference parses programs.
 const DIALECTS: [Dialect; 23] = [
     dialect("builtin", Ops::All, Has::Nothing, Has::Nothing),
     dialect("func", Ops::All, Has::Nothing, Has::Nothing),
@@ -126,17 +126,17 @@ const DIALECTS: [Dialect; 23] = [
     dialect("vhlo", Ops::Some, Has::Some, Has::Some),
 ];
 
-/// The dialect called `name`, if the reference has it.
+/// The dialect called `name`, if the reference registers it.
 pub(super) fn registered(name: &str) -> Option<&'static Dialect> {
     DIALECTS.iter().find(|dialect| dialect.name == name)
 }
 
-/// Which ops of the dialect `name` are known; `None` if the reference does not have it.
+/// How many ops of the dialect `name` are known; `None` if the reference does not register it.
 pub(in crate::mlir) fn known_dialect(name: &str) -> Option<Ops> {
     registered(name).map(|dialect| dialect.ops)
 }
 
-/// What MLIR says of the attribute or type called `name` of `dialect`, which does not have it.
+/// MLIR's error for `name`, which is not an attribute or type of `dialect`.
 pub(super) fn unknown(dialect: &Dialect, kind: &str, name: &str) -> String {
     let has = if kind == "type" { dialect.types } else { dialect.attributes };
     let of = dialect.name;

@@ -1,5 +1,5 @@
-//! Resource sections, `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`: bytes that stand apart from the
-//! attributes they belong to.
+//! Resource sections, `{-# dialect_resources: { builtin: { name: "0x..." } } #-}`: bytes of
+//! attributes, stored separately.
 
 use super::position::Grammar;
 use super::registered_dialects::known_dialect;
@@ -40,7 +40,7 @@ impl<'a> Grammar<'_, 'a> {
         }
         Err(self.cursor.expected("',' or '#-}'"))
     }
-    /// `{ name: { ... }, ... }`; `inside` reads what stands in the inner braces.
+    /// `{ name: { ... }, ... }`; `inside` reads the inner braces.
     fn entries(&mut self, inside: fn(&mut Self, &str, Span) -> Result<()>) -> Result<()> {
         self.cursor.expect(b'{')?;
         self.braced(|grammar| {
@@ -65,7 +65,7 @@ impl<'a> Grammar<'_, 'a> {
             }
         }
     }
-    /// The name of an entry of `what`; whether it may be a string.
+    /// The key of an entry of `what`; `may_be_quoted` is whether it may be a string.
     pub(super) fn key(&mut self, what: &str, may_be_quoted: bool) -> Result<(&'a str, Span)> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -79,7 +79,7 @@ impl<'a> Grammar<'_, 'a> {
         }
         Ok((name, self.cursor.span_since(start)))
     }
-    /// The resources of a dialect, which has to be `builtin`: no other has any.
+    /// The resources of a dialect, which has to be `builtin`: no other dialect has resources.
     fn dialect_resources(&mut self, dialect: &str, at: Span) -> Result<()> {
         if dialect != "builtin" {
             let message = if known_dialect(dialect).is_some() {
@@ -118,7 +118,7 @@ impl<'a> Grammar<'_, 'a> {
             Some(_) => Ok(()),
         }
     }
-    /// Resources that a tool keeps for itself: one token each.
+    /// Resources of external tools: one token each.
     fn external_resources(&mut self, _tool: &str, _at: Span) -> Result<()> {
         self.braced(|grammar| {
             grammar.key("external_resources", true)?;
@@ -126,14 +126,14 @@ impl<'a> Grammar<'_, 'a> {
             grammar.any_token()
         })
     }
-    /// One token, whichever.
+    /// Any token.
     fn any_token(&mut self) -> Result<()> {
         self.cursor.skip_space();
         let sigil = matches!(self.cursor.peek(), b'@' | b'#' | b'%' | b'!' | b'^');
         match self.cursor.peek() {
             b'"' => return self.cursor.string().map(|_| ()),
             b'0'..=b'9' => {
-                // A number, maybe with a fraction.
+                // A number, possibly with a fraction.
                 let _ = super::number::Number::read(self.cursor);
             }
             0 if self.cursor.at_end() => return Err(self.cursor.expected("a value")),

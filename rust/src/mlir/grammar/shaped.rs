@@ -29,7 +29,7 @@ impl Grammar<'_, '_> {
         expect_in(self.cursor, b'>', "tensor type")?;
         Ok(TensorParts { shape, element, encoding })
     }
-    /// The type of elements that `is_right`.
+    /// The type of elements for which `is_right` holds.
     fn element_type(&mut self, is_right: fn(TypeKind) -> bool, problem: &str) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -126,7 +126,7 @@ fn is_layout(text: &str) -> bool {
     text.starts_with("affine_map") || text.starts_with("strided")
 }
 
-/// The reason that the layout `text` does not fit a buffer of this rank, if it does not.
+/// The error if the layout `text` does not fit a buffer of this rank.
 fn layout_problem(text: &str, rank: Option<usize>) -> Option<String> {
     let Some(rank) = rank else {
         return Some("cannot have affine map for unranked memref type".to_owned());
@@ -146,7 +146,7 @@ fn layout_problem(text: &str, rank: Option<usize>) -> Option<String> {
     })
 }
 
-/// Steps over `byte`, which has to stand there in `what`.
+/// Steps over `byte`, which is required in `what`.
 fn expect_in(cursor: &mut Cursor<'_>, byte: u8, what: &str) -> Result<()> {
     if cursor.eat(byte) {
         return Ok(());
@@ -194,7 +194,8 @@ pub(in crate::mlir) struct TensorParts {
     pub encoding: Option<Span>,
 }
 
-/// Parses `tensor<...>`, or the same part of a vector or buffer type; without `program` nothing but its form is checked.
+/// Parses `tensor<...>`, or the corresponding part of a vector or buffer type; without `program`,
+/// checks only its form.
 pub(in crate::mlir) fn split_tensor(
     cursor: &mut Cursor<'_>,
     program: Option<&Program>,

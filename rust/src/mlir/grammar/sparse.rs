@@ -1,4 +1,4 @@
-//! Whether indices and values in `sparse<...>` go with their type.
+//! Checks the indices and values of `sparse<...>` against its type.
 
 use super::literal::{problem, Found, ShapedType};
 use super::number::Number;
@@ -6,7 +6,7 @@ use crate::error::{Result, Span};
 use crate::ir::joined;
 use crate::mlir::cursor::syntax;
 
-/// Checks that the type at `ty` can have the indices and values at `span`; `None` is none at all.
+/// Checks that the type at `ty` can have the indices and values at `span`; `None` for empty lists.
 pub(super) fn check_sparse(
     text: &str,
     found: Option<&(Found<'_>, Found<'_>)>,
@@ -25,8 +25,8 @@ pub(super) fn check_sparse(
     Err(syntax(at.unwrap_or(span), problem).into())
 }
 
-/// The sizes of the indices: a number for each dim, or for tensors of one dim, of each element. One number for all dims
-/// is one index.
+/// The shape of the indices: a number for each dim or, for tensors of one dim, for each element. A
+/// single number is used for all dims of one index.
 fn shape_of_indices(indices: &Found<'_>, rank: usize) -> Vec<usize> {
     if indices.shape.is_empty() {
         vec![1, rank]
@@ -35,7 +35,7 @@ fn shape_of_indices(indices: &Found<'_>, rank: usize) -> Vec<usize> {
     }
 }
 
-/// The sizes of the values; one value is that of all indices.
+/// The shape of the values; a single value is used for all indices.
 fn shape_of_values(values: &Found<'_>, num_indices: usize) -> Vec<usize> {
     if values.shape.is_empty() {
         vec![num_indices]
@@ -44,7 +44,8 @@ fn shape_of_values(values: &Found<'_>, num_indices: usize) -> Vec<usize> {
     }
 }
 
-/// What is wrong with an index or a value by itself, and where if it is one of them.
+/// The error message for an index or value that is wrong by itself, with its span if it is about
+/// one of them.
 fn elements_problem(
     text: &str,
     indices: &Found<'_>,
@@ -66,7 +67,7 @@ fn x_joined(shape: &[i64]) -> String {
     shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
 }
 
-/// What is wrong with the shapes of indices and values, or with the first index that is out of bounds.
+/// The error message if the shapes of indices and values do not fit, or an index is out of bounds.
 fn shape_problem(indices: &Found<'_>, values: &Found<'_>, ty: &ShapedType) -> Option<String> {
     let rank = ty.shape.len();
     let of_indices = shape_of_indices(indices, rank);
@@ -98,7 +99,7 @@ fn shape_problem(indices: &Found<'_>, values: &Found<'_>, ty: &ShapedType) -> Op
         index.iter().zip(&ty.shape).all(|(at, &size)| (0..i128::from(size)).contains(at))
     };
     let number = each.iter().position(|index| !is_inside(index))?;
-    // MLIR prints indices as if they had no sign.
+    // MLIR prints indices as unsigned numbers.
     let index: Vec<u64> = each[number].iter().map(|&at| at as u64).collect();
     let (index, name) = (joined(&index), &ty.name);
     Some(format!(

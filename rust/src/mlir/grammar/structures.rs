@@ -5,7 +5,7 @@ use super::{dot_algorithm, mesh_axes};
 use crate::error::Result;
 use crate::mlir::cursor::syntax;
 
-/// What a field of a structure holds.
+/// The kind of a field's value.
 #[derive(Clone, Copy)]
 enum Field {
     Ints,
@@ -19,23 +19,23 @@ enum Field {
     Attribute,
     /// `(1)2`
     SubAxis,
-    /// A list of axes that are structures of this name.
+    /// A list of axes, which are structures of this name.
     List(&'static str),
 }
 use Field::{Attribute, Bool, Float, Int, Ints, List, Mesh, Str, SubAxis, Type};
 
-/// In which order fields stand, and which have to be there.
+/// The order of fields, and which are required.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// Any order, any of them, a comma at the end if one likes.
+    /// Any order, all optional; a trailing comma is allowed.
     Free,
-    /// Any order, the first ones of this number at least.
+    /// Any order; the first fields of this number are required.
     Complete(usize),
-    /// The order of the table, all of them.
+    /// The order of the table; all are required.
     Ordered,
-    /// The order of the table, the last of them at least.
+    /// The order of the table; the last one is required.
     UpToLast,
-    /// The order of the table, the first of them at least.
+    /// The order of the table; the first one is required.
     FromFirst,
 }
 use Order::{Complete, Free, FromFirst, Ordered, UpToLast};
@@ -143,7 +143,7 @@ impl Grammar<'_, '_> {
         let structure = STRUCTURES.iter().find(|(known, ..)| *known == name);
         let Some(&(_, order, fields)) = structure else { return self.cursor.skip_body() };
         let start = self.cursor.pos;
-        // What follows the word `raw` has been opened before.
+        // After the word `raw`, the bracket is open already.
         if name != "raw" {
             self.cursor.expect(b'<')?;
         }
@@ -163,7 +163,7 @@ impl Grammar<'_, '_> {
             None => Ok(()),
         }
     }
-    /// Any fields in any order; a comma may stand at the end.
+    /// Optional fields in any order; a trailing comma is allowed.
     fn free_fields(&mut self, fields: &[(&str, Field)]) -> Result<()> {
         let mut seen = Vec::new();
         while !self.cursor.eat(b'>') {
@@ -184,7 +184,7 @@ impl Grammar<'_, '_> {
         }
         Ok(())
     }
-    /// Fields in any order, the first `least` of which have to be there.
+    /// Fields in any order, the first `least` of which are required.
     fn all_fields(&mut self, least: usize, fields: &[(&str, Field)]) -> Result<()> {
         let mut seen = vec![false; fields.len()];
         loop {

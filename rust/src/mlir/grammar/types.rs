@@ -38,7 +38,7 @@ fn is_integer(name: &str) -> bool {
     bits(name).is_some()
 }
 
-/// The digits of the width of the integer type `name`.
+/// The digits of the width of the integer type `name`; `None` if it is no such type.
 fn bits(name: &str) -> Option<&str> {
     let digits = ["i", "si", "ui"].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
@@ -52,7 +52,7 @@ fn is_scalar(name: &str) -> bool {
         || matches!(name, "index" | "none" | "token")
 }
 
-/// The class of a type, as far as types that contain it have to know.
+/// The class of a type, as far as types that contain it check it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TypeKind {
     Integer,
@@ -60,19 +60,19 @@ pub(super) enum TypeKind {
     Index,
     Complex,
     Vector,
-    /// A tensor of known rank.
+    /// A ranked tensor.
     Tensor,
     Buffer,
-    /// Any other of MLIR's own.
+    /// Any other builtin type.
     Other,
-    /// One of `StableHLO`.
+    /// A type of `StableHLO`.
     StableHlo,
-    /// One of another dialect.
+    /// A type of another dialect.
     Dialect,
 }
 
 impl TypeKind {
-    /// The class of the type `text`, which is no alias.
+    /// The class of the type `text`, which is not an alias.
     fn of(text: &str) -> Self {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
@@ -90,19 +90,19 @@ impl TypeKind {
             _ => Self::Integer,
         }
     }
-    /// Whether complex numbers may have such parts.
+    /// Whether it may be the type of the parts of a complex number.
     pub fn is_part(self) -> bool {
         matches!(self, Self::Integer | Self::Float)
     }
-    /// Whether a tensor may have such elements.
+    /// Whether a tensor may have elements of it.
     pub fn is_tensor_element(self) -> bool {
         self.is_part() || !matches!(self, Self::Tensor | Self::Buffer | Self::Other)
     }
-    /// Whether a vector may have such elements.
+    /// Whether a vector may have elements of it.
     pub fn is_vector_element(self) -> bool {
         self.is_part() || matches!(self, Self::Index | Self::Dialect)
     }
-    /// Whether a buffer may have such elements.
+    /// Whether a buffer may have elements of it.
     pub fn is_buffer_element(self) -> bool {
         !matches!(self, Self::Tensor | Self::Other | Self::StableHlo)
     }
@@ -113,7 +113,7 @@ impl Grammar<'_, '_> {
     pub fn ty(&mut self) -> Result<()> {
         self.type_or("non-function type")
     }
-    /// A type; the complaint is that there is none of `what`.
+    /// A type; the error is that `what` is missing.
     pub(super) fn type_or(&mut self, what: &str) -> Result<()> {
         self.nested(|grammar| grammar.type_here(what))
     }
@@ -149,8 +149,8 @@ impl Grammar<'_, '_> {
             name => self.no_type(start, name, what),
         }
     }
-    /// The complaint that `name`, at `start`, is no type. A function of its own, since types nest and each level takes the stack
-    /// that [`Self::plain_type`] does.
+    /// The error that `name`, at `start`, is not a type. A separate function, since types nest, and
+    /// each level of nesting takes the stack frame of [`Self::plain_type`].
     #[cold]
     #[inline(never)]
     fn no_type(&mut self, start: usize, name: &str, what: &str) -> Result<()> {
@@ -178,14 +178,14 @@ impl Grammar<'_, '_> {
 pub(super) fn alias_name<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     let start = cursor.pos;
     let name = cursor.ssa_name();
-    // `->` is no part of a name.
+    // `->` is not part of a name.
     if name.ends_with('-') && cursor.peek() == b'>' {
         cursor.pos -= 1;
     }
     cursor.since(start)
 }
 
-/// Steps over a type; whether aliases in it are defined is left open.
+/// Steps over a type; does not check that aliases in it are defined.
 pub(in crate::mlir) fn skip_type(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.skip_space();
     Grammar::new(cursor, None).ty()

@@ -26,7 +26,7 @@ impl Grammar<'_, '_> {
             _ => self.named_attribute(),
         }
     }
-    /// `{name = value, name}`: names differ.
+    /// `{name = value, name}`, with distinct names.
     fn dictionary(&mut self) -> Result<()> {
         let mut names = FxHashSet::default();
         self.list(b'{', b'}', |grammar| {
@@ -97,7 +97,7 @@ impl Grammar<'_, '_> {
         } else {
             self.cursor.pos = end;
         }
-        // Types of dialects may be types of numbers, but not those of this one.
+        // Types of other dialects may be types of numbers, but not those of `StableHLO`.
         let is_open = ty.starts_with('!') && !ty.starts_with("!stablehlo");
         match number.problem(ty, Place::Attribute).filter(|_| !is_open) {
             Some(problem) => Err(syntax(self.cursor.span_since(start), problem).into()),
@@ -157,7 +157,7 @@ impl Grammar<'_, '_> {
     }
 }
 
-/// Steps over an attribute; whether aliases in it are defined is left open.
+/// Steps over an attribute; does not check that aliases in it are defined.
 pub(in crate::mlir) fn skip_attribute(cursor: &mut Cursor<'_>) -> Result<()> {
     cursor.skip_space();
     Grammar::new(cursor, None).attribute()

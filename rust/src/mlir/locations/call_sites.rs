@@ -1,8 +1,9 @@
 //! The call stacks of functions in the user's program.
 //!
-//! JAX outlines its own helpers, `jnp.linalg.norm` or `one_hot`, into functions whose ops have names as locations and
-//! no line of a file. Such ops get the line that calls the function: a value without a line has the call stack of the
-//! first call of its function that has a line; a call in such a function gets its line in the same way.
+//! JAX outlines some helpers, such as `jnp.linalg.norm` or `one_hot`, into functions whose ops have
+//! only names as locations, without a line of a file. Such ops get the line of the function's
+//! caller: the call stack of the first call that has a line. A call in such a function gets its
+//! line in the same way.
 
 use super::innermost::Origin;
 use super::installed::is_installed;
@@ -12,12 +13,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
 use std::collections::BTreeMap;
 
-/// The calls of each function of a program, and the call stack of the first of them.
+/// The calls of each function of a program, and the call stack of the first call that has a line.
 #[derive(Clone, Debug, Default)]
 pub struct CallSites {
-    /// By function, the calls of each in program order.
+    /// For each function its calls in program order.
     calls: BTreeMap<FuncId, Vec<OpId>>,
-    /// By function, as `file:line:column`, innermost first; only for functions that a user's line calls.
+    /// For each function a call stack of `file:line:column`, innermost first; only for functions
+    /// that are called from a line of the user's program.
     stacks: FxHashMap<FuncId, Vec<String>>,
 }
 
@@ -40,8 +42,8 @@ impl CallSites {
         this.find_stacks(program);
         this
     }
-    /// The functions that are called from a line: by a call for which `is_there` holds, or by a call without a line
-    /// in such a function.
+    /// The functions that are called from a line: by a call for which `is_there` holds, or by a
+    /// call without a line in such a function.
     pub(super) fn called_from(
         &self,
         program: &Program,
@@ -71,8 +73,9 @@ impl CallSites {
     pub fn stack(&self, function: FuncId) -> &[String] {
         self.stacks.get(&function).map_or(&[], Vec::as_slice)
     }
-    /// The source line of an op in `function` with the location `text`: its own line, else that of the call,
-    /// else its name. A line of an installed package is given only where neither has one of the user's.
+    /// The source line of an op in `function` with the location `text`: its own line, else that of
+    /// the call, else its name. A line in an installed package is returned only if neither has a
+    /// line of the user's program.
     pub fn location(&self, program: &Program, text: &str, function: FuncId) -> Option<String> {
         let called = self.stack(function);
         let called_by_user = || called.iter().find(|frame| !is_installed(frame)).cloned();
@@ -101,7 +104,8 @@ impl CallSites {
         }
         own
     }
-    /// First for functions with a call that has a line, then for those that these call without one.
+    /// Finds the stacks, first for functions with a call that has a line, then for functions that
+    /// those call without a line.
     fn find_stacks(&mut self, program: &Program) {
         let mut inside: FxHashMap<FuncId, Vec<FuncId>> = FxHashMap::default();
         let mut found = Vec::new();

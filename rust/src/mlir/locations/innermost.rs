@@ -1,9 +1,10 @@
 //! The innermost source line of an op or value in the user's program.
 //!
-//! `loc("a.py":3:4)` is a line; `loc("name"(...))`, `loc(callsite(a at b))` and `loc(fused[a, b])` wrap
-//! others; `#loc3` is an alias of another. The innermost line is that of the callee of a call site, and
-//! of the first part of a fused location that has one. Lines of installed packages are passed over where the
-//! call stack has one of the user's, as JAX passes over its own: `flax/linear.py` is where no user looks.
+//! `loc("a.py":3:4)` is a line; `loc("name"(...))`, `loc(callsite(a at b))` and `loc(fused[a, b])`
+//! contain others; `#loc3` is an alias of another. The innermost line is that of the callee of a
+//! call site, and of the first part of a fused location that has a line. Lines in installed
+//! packages, such as `flax/linear.py`, are skipped if the call stack has a line of the user's
+//! program, as JAX does with its own files.
 
 use super::installed::is_installed;
 use crate::index::{OpId, ValueId};
@@ -23,7 +24,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The text of either.
+    /// The text of the line or name.
     pub fn into_text(self) -> String {
         match self {
             Self::Place(text) | Self::Name(text) => text,
@@ -46,9 +47,10 @@ impl Program {
             }
         }
     }
-    /// The innermost line of the location `text` that is in no installed package, else the innermost one, else the
-    /// first name in it; takes linear time in the text of the location and of the aliases in it, however deep these
-    /// are nested, and where the innermost line is in a package the time of [`Self::frames`].
+    /// The innermost line of the location `text` that is not in an installed package, else the
+    /// innermost line, else the first name in it. Takes linear time in the text of the location and
+    /// of the aliases in it, at any nesting depth; if the innermost line is in a package, also the
+    /// time of [`Self::frames`].
     pub fn origin(&self, text: &str) -> Option<Origin> {
         let (names, place) = self.names_and_place(text);
         let Some(place) = place else {
@@ -57,9 +59,10 @@ impl Program {
         let own = if is_installed(&place) { self.own_frame(text) } else { None };
         Some(Origin::Place(own.unwrap_or(place)))
     }
-    /// The name stack of the location `text`, which ends in the name of a primitive: of JAX's
-    /// `loc("jit(f)/layer/mul"("f"("a.py":3:4)))` or `loc("mul"("jit(f)/layer"("a.py":3:4)))` it is `jit(f)/layer/mul`. Names of
-    /// functions, those of the frames of a call stack, are inside of it. Takes time as [`Self::origin`].
+    /// The name stack of the location `text`, which ends in the name of a primitive:
+    /// `jit(f)/layer/mul` for JAX's `loc("jit(f)/layer/mul"("f"("a.py":3:4)))` or
+    /// `loc("mul"("jit(f)/layer"("a.py":3:4)))`. The names of functions in frames of a call stack
+    /// are nested inside it and are left out. Takes the time of [`Self::origin`].
     pub fn name_stack(&self, text: &str) -> String {
         let (names, _) = self.names_and_place(text);
         let is_stack = |name: &Cow<'_, str>| name.contains(['(', '/']);
@@ -68,7 +71,7 @@ impl Program {
         parts.reverse();
         parts.join("/")
     }
-    /// The innermost line of the location `text`, and the names before it, the outermost first.
+    /// The innermost line of the location `text`, and the names before it, outermost first.
     fn names_and_place<'t>(&'t self, text: &'t str) -> (Vec<Cow<'t, str>>, Option<String>) {
         let mut names = Vec::new();
         let mut seen = FxHashSet::default();
@@ -80,7 +83,7 @@ impl Program {
                     Part::Name(found) => names.push(found),
                     Part::Alias(alias) => {
                         let body = self.strings().find(alias).and_then(|id| self.alias(id));
-                        // An alias that had no line the first time has none the second time.
+                        // An alias without a line need not be searched again.
                         if let Some(body) = body.filter(|_| seen.insert(alias)) {
                             open.push(cursor.clone());
                             cursor = Cursor::new(self.text().get(body), 0);
@@ -100,7 +103,7 @@ enum Part<'t> {
     Alias(&'t str),
 }
 
-/// The next part of the location that `cursor` is in; of call sites those of the callee only.
+/// The next part of the location that `cursor` is in; only the callee of call sites is visited.
 fn next_part<'t>(cursor: &mut Cursor<'t>) -> Option<Part<'t>> {
     while !cursor.at_end() {
         let start = cursor.pos;

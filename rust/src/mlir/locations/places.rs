@@ -1,9 +1,9 @@
 //! Finds the values of a line of the user's program, and the call stack of a value.
 //!
-//! A location is read as a list: every `"file":line:column` in it is a frame, innermost first, because a
-//! call site names its callee before its caller. An alias has the frames of its definition. The values of
-//! a line are found from the aliases that contain it, then from all that refer to those: in time linear
-//! in the text of the locations, and without recursion.
+//! A location is read as a list of frames: every `"file":line:column` in it, innermost first,
+//! because a call site names its callee before its caller. An alias has the frames of its
+//! definition. To find the values of a line, first the aliases that contain it are found, then all
+//! that refer to those: in linear time in the text of the locations, and without recursion.
 
 use super::call_sites::CallSites;
 use super::installed::is_installed;
@@ -19,8 +19,8 @@ use std::fmt;
 /// The number of lines near the requested one that an error names.
 const NEAR: usize = 6;
 
-/// The most parts of a location that are visited for one traceback; each alias may have twice as many as the
-/// one before.
+/// The most parts of a location that are visited for one traceback, since each alias may have twice
+/// as many parts as the one before.
 const MAX_STEPS: usize = 10_000;
 
 /// A line of the user's program, as slices of the program's text.
@@ -30,9 +30,9 @@ struct Frame<'p> {
     file: Cow<'p, str>,
     /// The line, from 1.
     line: u64,
-    /// The last line, where the location is a range over several.
+    /// The last line, if the location is a range of lines.
     last_line: u64,
-    /// The column as the location has it.
+    /// The column in the location.
     column: u64,
 }
 
@@ -85,7 +85,7 @@ fn parse_place(place: &str) -> Option<(&str, u64)> {
     (!file.is_empty()).then_some((file, line))
 }
 
-/// The parts of the location `text`, in its order.
+/// The parts of the location `text`, in order.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut cursor = Cursor::new(text, 0);
     let mut parts = Vec::new();
@@ -109,7 +109,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// `:line:column`, and then maybe `to line:column` or `to :column`, after the name of a file.
+/// `:line:column`, and optionally `to line:column` or `to :column`, after the name of a file.
 fn frame<'p>(cursor: &mut Cursor<'p>, file: &'p str) -> Option<Frame<'p>> {
     let number = |cursor: &mut Cursor<'p>| {
         cursor.skip_space();
@@ -137,7 +137,7 @@ struct Reaching<'p, F> {
 }
 
 impl<F: Fn(&Frame<'_>) -> bool> Reaching<'_, F> {
-    /// Whether the location `text` is one.
+    /// Whether the location `text` contains such a frame.
     fn holds(&self, text: &str) -> bool {
         parts(text).into_iter().any(|part| match part {
             Part::Frame(frame) => (self.is_wanted)(&frame),
@@ -160,7 +160,7 @@ impl Program {
     pub(super) fn stack(&self, text: &str) -> Vec<String> {
         self.frames(text).map(|frame| frame.to_string()).collect()
     }
-    /// The innermost frame of the location `text` that is in no installed package.
+    /// The innermost frame of the location `text` that is not in an installed package.
     pub(super) fn own_frame(&self, text: &str) -> Option<String> {
         let own = self.frames(text).find(|frame| !is_installed(&frame.file));
         own.map(|frame| frame.to_string())
@@ -182,8 +182,8 @@ impl Program {
             }
         })
     }
-    /// The values of `place`, a file and a line; an error that names lines nearby if there are none. Values without
-    /// a line have those of the calls of their function.
+    /// The values of `place`, a file and a line; if there are none, an error that names lines
+    /// nearby. Values without a line have those of the calls of their function.
     pub fn values_at_place(
         &self,
         place: &str,
@@ -231,8 +231,8 @@ impl Program {
             format!("the lines of {file} nearest to it that made values: {}", lines.join(", "));
         Err(problem.with_hint(hint))
     }
-    /// The values with `line` of the file `path` in any frame of their call stacks: those of frames that
-    /// start there, or else of frames whose range includes the line.
+    /// The values with `line` of the file `path` in any frame of their call stacks: those with
+    /// frames that start there, or else with frames whose range includes the line.
     fn values_at(&self, path: &str, line: u64, calls: &CallSites) -> Vec<ValueId> {
         let from_line = self.values_from(path, line, Reach::Start, calls);
         if from_line.is_empty() {
@@ -278,7 +278,7 @@ impl Program {
         }
         Reaching { aliases, is_wanted }
     }
-    /// Every line of the program's locations, in the order of the text, each once.
+    /// The distinct lines of the program's locations, in the order of the text.
     fn source_places(&self) -> Vec<(Cow<'_, str>, u64)> {
         let of_values =
             self.values_of(self.module_op()).into_iter().map(|value| self.value_loc_text(value));

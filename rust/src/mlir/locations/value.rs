@@ -19,7 +19,7 @@ impl Program {
     pub fn after_value(&self, value: ValueId) -> InsertPoint {
         InsertPoint { place: self.place_after_value(value), loc: self.value_loc(value) }
     }
-    /// The path in the user's program of a result of a function, whose attributes are `attrs`.
+    /// The pytree path of a function's result in the user's program, from its attributes `attrs`.
     pub fn result_label(&self, attrs: AttrRange) -> Option<String> {
         let mut attrs = self.attr_list(attrs).iter();
         let info = attrs.find(|attr| self.str(attr.name) == "jax.result_info")?;

@@ -1,4 +1,4 @@
-//! Checks that calls have a callee of their name and type.
+//! Checks that the callees of calls exist and have matching types.
 
 use super::symbols::Symbols;
 use crate::error::{Code, Diagnostic, Span};

@@ -1,4 +1,4 @@
-//! Records of symbols, meshes, shardings, rules and calls, made while ops are parsed.
+//! Records the symbols, meshes, shardings, rules and calls that are found while ops are parsed.
 //!
 //! A mesh may be defined after shardings that name it, so most records are only spans;
 //! [`Notes::resolve`](super::resolve) parses them once the whole program has been parsed.
@@ -24,7 +24,7 @@ pub(in crate::mlir) struct Annotations {
     pub rule: Option<Span>,
     /// The axes, group or direction of an op of Shardy.
     pub payload: Span,
-    /// How a collective of Shardy reduces.
+    /// The reduction of a collective of Shardy.
     pub reduction_op: ReductionOp,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::mlir) struct Notes<'a> {
     pub(super) calls: Vec<Call>,
     /// Ops with regions to check, with the spans of their names.
     pub(super) region_ops: Vec<(OpId, Span)>,
-    /// Known ops with properties of which they have none, or that are no dictionary.
+    /// Known ops with `properties` that are not a dictionary or that they do not have.
     pub(super) properties: Vec<(OpId, Span)>,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Notes<'a> {
         name: Span,
         mesh: Span,
     ) -> Result<()> {
-        // Shardings name meshes by what the escapes in a name stand for.
+        // Shardings refer to a mesh by its name with escapes resolved.
         let text = unescaped(symbol_name(self.text_at(name)));
         let symbol = program.intern(&text);
         self.symbols.define(op, symbol, &text, name)?;
@@ -200,8 +200,8 @@ impl<'a> Notes<'a> {
     pub fn mark(&self) -> NotesMark {
         NotesMark { targets: self.targets.len(), calls: self.calls.len() }
     }
-    /// The range, in the list of targets, of the records since `mark`, if these are only shardings and the
-    /// rule of the results of one op.
+    /// The range, in the list of targets, of the records since `mark`; `None` if there are other
+    /// records than shardings and the rule of one op's results.
     pub fn annotations_since(&self, mark: NotesMark) -> Option<Range<usize>> {
         let is_plain = |target: &(Target, Span)| {
             matches!(target.0, Target::Results(_) | Target::Result(_) | Target::Rule(_))
@@ -232,7 +232,7 @@ impl<'a> Notes<'a> {
     }
 }
 
-/// The attribute that holds the axes of a collective, empty if it has none; `None` for other ops.
+/// The attribute with the axes of a collective, empty if it has none; `None` for other ops.
 pub(in crate::mlir) const fn axes_attribute(kind: OpKind) -> Option<&'static str> {
     Some(match kind {
         OpKind::AllGather => "gathering_axes",
@@ -246,7 +246,7 @@ pub(in crate::mlir) const fn axes_attribute(kind: OpKind) -> Option<&'static str
     })
 }
 
-/// The group whose id `text`, at `span`, is.
+/// The group with the id `text`, at `span`.
 fn sharding_group(text: &str, span: Span) -> Result<Payload> {
     let digits = text.split(':').next().unwrap_or("").trim();
     let id = match digits.strip_prefix("0x") {
@@ -260,7 +260,7 @@ fn sharding_group(text: &str, span: Span) -> Result<Payload> {
     Ok(Payload::ShardingGroup(id))
 }
 
-/// The direction that `text`, at `span`, names: a word, or the number of it in generic form.
+/// The direction `text`, at `span`: a word, or its number in the generic form.
 fn direction(text: &str, span: Span) -> Result<Direction> {
     let word = text.split(':').next().unwrap_or("").trim();
     Ok(match &*unescaped(word) {

@@ -1,6 +1,6 @@
 //! Checks the regions of known ops: their arguments, and the values that they return.
 //!
-//! MLIR checks much more; these checks are for what passes rely on.
+//! MLIR checks more; these checks cover what passes rely on.
 
 use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, FuncId, OpId, RegionId, TypeId};
@@ -45,7 +45,7 @@ impl Regions<'_> {
                 }
                 OpKind::ManualComputation => {
                     Self::check_sides(span, "operand", num_operands, self.num_args(region))?;
-                    // The types inside are local: only their number has to agree.
+                    // The types inside are local, so only their number is compared.
                     let returned = self.returned(region, span)?.len();
                     Self::check_sides(span, "result", results.len(), returned)?;
                 }
@@ -58,7 +58,7 @@ impl Regions<'_> {
         let block = self.program.region_entry(region);
         block.get().map_or(0, |block| self.program.num_block_args(block))
     }
-    /// The types of the values that `region`, of one block, returns.
+    /// The types of the values that `region`, which has one block, returns.
     fn returned(&self, region: RegionId, span: Span) -> Result<Vec<TypeId>> {
         let block =
             self.program.region_entry(region).get().ok_or_else(|| no_terminator(EMPTY, span))?;
@@ -66,7 +66,8 @@ impl Regions<'_> {
         let operands = self.program.operands(terminator);
         Ok(operands.map(|value| self.program.type_of(value)).collect())
     }
-    /// A manual computation has as many values of a kind as its region.
+    /// Checks that a manual computation has as many operands or results as its region has arguments
+    /// or returned values.
     fn check_sides(span: Span, side: &str, outer: usize, inner: usize) -> Result<()> {
         if outer == inner {
             return Ok(());
@@ -97,8 +98,8 @@ impl Regions<'_> {
         let said = [reason, failure].map(|text| Diagnostic::new(Code::TypeMismatch, text).at(span));
         Err(Error { diagnostics: said.into() })
     }
-    /// Checks that the blocks of the body of `func` end with terminators, and that those that return do so
-    /// with the types of its results.
+    /// Checks that the blocks of the body of `func` end with terminators, and that returns have the
+    /// types of its results.
     fn check_returns(&self, region: RegionId, span: Span, func: FuncId) -> Result<()> {
         if self.program.region_entry(region).is_none() {
             return Err(no_terminator(EMPTY, span));
@@ -117,7 +118,7 @@ impl Regions<'_> {
         }
         Ok(())
     }
-    /// The error message of `op`, which returns from `func`, if it has an error.
+    /// The error message if `op`, which returns from `func`, is wrong.
     fn wrong_return(&self, op: OpId, func: FuncId) -> Option<String> {
         let program = self.program;
         let returned: Vec<TypeId> =
@@ -137,7 +138,7 @@ impl Regions<'_> {
              in function @{name}"
         ))
     }
-    /// The terminator of `block`: its last op, unless that is known to be no terminator.
+    /// The terminator of `block`: its last op, unless it is known not to be a terminator.
     fn terminator(&self, block: BlockId, span: Span) -> Result<OpId> {
         let last = self.program.last_op(block).get();
         let is_terminator = |&op: &OpId| {
@@ -154,7 +155,7 @@ impl Regions<'_> {
     }
 }
 
-/// What is wrong with a block without ops.
+/// MLIR's error for a block without ops.
 const EMPTY: &str = "empty block: expect at least a terminator";
 
 fn no_terminator(message: &str, span: Span) -> crate::Error {

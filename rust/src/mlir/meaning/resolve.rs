@@ -1,7 +1,7 @@
 //! Parses and checks the recorded meshes, shardings, rules, axes of collectives, and calls.
 //!
-//! Each text is parsed once. All errors are collected, in the reference's words and at the line of their
-//! op, in the reference's order: first those of parsing, then those of verification.
+//! Each text is parsed once. All errors are collected, with the reference's messages, at the line
+//! of their op and in the reference's order: first those of parsing, then those of verification.
 
 use super::notes::Notes;
 use super::regions::region_problems;

@@ -16,7 +16,7 @@ pub(super) struct Resolver<'p, 'a> {
     pub notes: &'p Notes<'a>,
     pub program: &'p mut Program,
     pub findings: Findings,
-    /// The shardings of each valid text, by the text and whether it is that of a list.
+    /// The shardings of each valid text; the key is whether the text is a list, and the text.
     pub known: FxHashMap<(bool, &'a str), Rc<[ShardingId]>>,
 }
 
@@ -42,7 +42,8 @@ impl<'p, 'a> Resolver<'p, 'a> {
     fn byte_before(&self, span: Span) -> Option<&u8> {
         self.notes.text.as_bytes().get((span.start as usize).checked_sub(1)?)
     }
-    /// Adds a syntax error in an attribute of `op`; `is_own` if that is part of the op's custom syntax.
+    /// Adds a syntax error in an attribute of `op`; `is_own` is whether it is in the op's custom
+    /// syntax.
     pub fn unreadable(&mut self, op: OpId, is_own: bool, error: Error) {
         let span = self.program.name_span(op).unwrap_or_default();
         let is_own = is_own && self.byte_before(span) != Some(&b'"');

@@ -9,7 +9,7 @@ use crate::ir::{OpKind, Program};
 use crate::mesh::Mesh;
 use std::rc::Rc;
 
-/// Whether `target` has its shardings in the header of a fragment.
+/// Whether the shardings of `target` are in the header of a fragment.
 fn is_in_header(program: &Program, target: Target) -> bool {
     matches!(target, Target::Results(_) | Target::RegionArgs(_))
         && program.kind(target.owner(program)) == OpKind::Fragment
@@ -54,14 +54,14 @@ impl Resolver<'_, '_> {
         if self.findings.problems.len() == before {
             self.known.insert(key, shardings.clone());
         }
-        // Invalid shardings are assigned too where possible: others are checked against them.
+        // Invalid shardings are assigned too if possible, since others are checked against them.
         if target.fit(self.program, &shardings) {
             target.place(self.program, &shardings);
         }
     }
 
-    /// Assigns `read`, the shardings at `span` in the header of a fragment. The reference does not verify them: those that do
-    /// not fit stay in the header.
+    /// Assigns `read`, the shardings at `span` in the header of a fragment. The reference does not
+    /// verify them: shardings that do not fit stay in the header.
     fn read_of_fragment(&mut self, target: Target, span: Span, read: Vec<ReadSharding>) {
         let are_sound = read.iter().all(|one| one.problems.is_empty());
         let is_empty = read.is_empty();
@@ -99,7 +99,7 @@ impl Resolver<'_, '_> {
             self.wrong(owner, &subject, problems);
         }
     }
-    /// Whether `read` may be the shardings of an op without results.
+    /// Whether an op without results may have the shardings `read`.
     fn may_have_no_value(&self, read: &[ReadSharding]) -> bool {
         let [ReadSharding { sharding, .. }] = read else { return read.is_empty() };
         let mesh = sharding.mesh.get().map(|mesh| self.program.mesh(mesh));

@@ -43,7 +43,7 @@ impl Symbols {
     }
 }
 
-/// The name in the text of a symbol reference or of a string attribute, escapes as they stand.
+/// The name in the text of a symbol reference or of a string attribute, without resolving escapes.
 pub(in crate::mlir) fn symbol_name(text: &str) -> &str {
     let text = text.strip_prefix('@').unwrap_or(text);
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)

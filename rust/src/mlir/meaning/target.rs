@@ -1,4 +1,4 @@
-//! The values or op that shardings and rules are for, and whether they fit.
+//! The targets of shardings and rules in the text: the values or the op that they apply to.
 
 use crate::attribute::{self, names_itself};
 use crate::error::{Code, Diagnostic};
@@ -6,14 +6,14 @@ use crate::index::{FuncId, OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use crate::sharding::{ReductionOp, TensorSharding};
 
-/// The values or op that a sharding or rule in the text is for.
+/// The values or op that a sharding or rule applies to.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mlir) enum Target {
     /// One sharding for each result.
     Results(OpId),
-    /// One sharding, of the only result.
+    /// One sharding, for the only result.
     Result(OpId),
-    /// One sharding for each result, which is not used.
+    /// One sharding for each result; they are only verified.
     Unread(OpId),
     /// One sharding for each argument of the first region.
     RegionArgs(OpId),
@@ -23,12 +23,12 @@ pub(in crate::mlir) enum Target {
     FuncResult(FuncId, u32),
     /// A rule.
     Rule(OpId),
-    /// The axes of a collective, whose mesh is that of its result's sharding, and how it reduces.
+    /// The axes of a collective, over the mesh of its result's sharding, and its reduction.
     Axes(OpId, ReductionOp),
 }
 
 impl Target {
-    /// Whether `shardings` are as many as it has values, each with a mesh and of the right rank.
+    /// Whether `shardings` fit: one for each value, each with a mesh and of the right rank.
     pub fn fit(self, program: &Program, shardings: &[ShardingId]) -> bool {
         let types = self.types(program);
         if types.is_empty() {
@@ -40,7 +40,7 @@ impl Target {
         };
         types.len() == shardings.len() && types.iter().zip(shardings).all(fits)
     }
-    /// The error that `text` is no attribute of the expected kind in a dictionary.
+    /// The error if `text`, in a dictionary, is not an attribute of the expected kind.
     pub fn is_other_kind(self, program: &Program, text: &str) -> Option<Diagnostic> {
         let owner = self.owner(program);
         let (name, kind) = match self {
@@ -65,7 +65,7 @@ impl Target {
         Some(Diagnostic::new(Code::InvalidSharding, message).with_hint(hint))
     }
 
-    /// The op whose attribute it is.
+    /// The op with the attribute.
     pub fn owner(self, program: &Program) -> OpId {
         match self {
             Target::Arg(id, _) | Target::FuncResult(id, _) => program.func_op(id),
@@ -77,7 +77,7 @@ impl Target {
             | Target::Axes(op, _) => op,
         }
     }
-    /// The subject of error messages about the `index`-th of `count` shardings of it.
+    /// The subject of error messages about the `index`-th of `count` shardings.
     pub fn subject(self, program: &Program, index: usize, count: usize) -> String {
         match self {
             Target::Arg(_, arg) => format!("'func.func' op arg {arg} - "),
@@ -86,7 +86,7 @@ impl Target {
             _ => program.sharding_subject(self.owner(program), false, index, count),
         }
     }
-    /// The types of the values that the shardings are for.
+    /// The types of the values that the shardings apply to.
     pub fn types(self, program: &Program) -> Vec<TypeId> {
         match self {
             Target::Arg(id, index) => vec![program.func_args(id)[index as usize].ty],
@@ -181,7 +181,7 @@ pub fn misfit(
     Some(attribute::rank_problem(sharding.dims.len(), mesh, rank)?.diagnostic)
 }
 
-/// Whether the type `text` is a shaped type whose rank is not known.
+/// Whether the type `text` is a shaped type of unknown rank.
 fn is_shaped(text: &str) -> bool {
     text.starts_with("memref<") || text.starts_with("vector<")
 }

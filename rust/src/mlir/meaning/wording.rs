@@ -1,4 +1,4 @@
-//! The wording of errors.
+//! The wording of error messages.
 
 use crate::error::Error;
 
@@ -36,7 +36,7 @@ pub fn wrong_count(noun: &str, needs: usize, has: usize) -> Option<String> {
     })
 }
 
-/// What MLIR says of a symbol whose visibility is `text`, without quotes, if it is none.
+/// MLIR's error if `text`, without quotes, is not a symbol visibility.
 pub fn wrong_visibility(text: &str) -> Option<String> {
     let is_one = matches!(text, "public" | "private" | "nested");
     (!is_one).then(|| {

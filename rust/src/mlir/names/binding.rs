@@ -1,4 +1,4 @@
-//! Binds SSA names to values, also where a name is used before it is defined.
+//! Binds SSA names to values, including names that are used before they are defined.
 
 use super::scopes::{Forward, Lookup, Scopes};
 use super::text::ssa_name_at;
@@ -12,9 +12,9 @@ use crate::suggest;
 pub(in crate::mlir) struct NameUse<'a> {
     /// The name without `%`.
     pub name: &'a str,
-    /// Which of the name's values.
+    /// The number after `#`, 0 if there is none.
     pub number: u32,
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
 }
 
@@ -22,9 +22,9 @@ pub(in crate::mlir) struct NameUse<'a> {
 pub(in crate::mlir) struct Names<'a> {
     text: &'a str,
     scopes: Scopes<'a>,
-    /// Uses that came before the definition and have been moved to it.
+    /// Uses that came before the definition and have been moved to the defined value.
     forward_uses: Vec<UseId>,
-    /// The op that placeholders are results of; `NONE` before there is one.
+    /// The op whose results are the placeholders; `NONE` if there are none yet.
     placeholder_op: OpId,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Names<'a> {
             placeholder_op: OpId::NONE,
         }
     }
-    /// Makes space for this many names that are no numbers.
+    /// Reserves memory for this many names that are not numbers.
     pub fn reserve(&mut self, count: usize) {
         self.scopes.reserve(count);
     }
@@ -46,8 +46,8 @@ impl<'a> Names<'a> {
     pub fn enter(&mut self, is_isolated: bool) {
         self.scopes.enter(is_isolated);
     }
-    /// Leaves the innermost region, which is that of an isolated op or not; fails if names that were
-    /// used in an isolated region have no definition.
+    /// Leaves the innermost region; `is_isolated` is whether its op is isolated from above. Fails
+    /// if names that were used in an isolated region have no definition.
     pub fn leave(&mut self, program: &Program, is_isolated: bool) -> Result<()> {
         if is_isolated {
             self.report_undefined(program, self.scopes.isolation())?;
@@ -65,7 +65,8 @@ impl<'a> Names<'a> {
     pub fn region(&self) -> u32 {
         self.scopes.current()
     }
-    /// Binds `name` to `count` existing values from `first` on, also in its uses before this definition.
+    /// Binds `name` to `count` existing values from `first` on, and moves earlier uses of it to
+    /// them.
     #[inline]
     pub fn define(
         &mut self,
@@ -88,7 +89,7 @@ impl<'a> Names<'a> {
         }
         Ok(())
     }
-    /// Whether `name` is used and has no definition yet.
+    /// Whether `name` was used and is not defined yet.
     pub fn is_awaited(&self, name: &str) -> bool {
         self.scopes.has_forward() && self.scopes.is_forward(name)
     }
@@ -121,7 +122,7 @@ impl<'a> Names<'a> {
         program.bind_placeholder(forward.placeholder, value);
         Ok(())
     }
-    /// The value that `operand` of `op` names, which has to have type `ty`.
+    /// The value for `operand` of `op`, which has to have type `ty`.
     #[inline]
     pub fn resolve(
         &mut self,
@@ -226,11 +227,11 @@ impl<'a> Names<'a> {
         }
         Error::check(diagnostics)
     }
-    /// Checks that uses before the definition are in another block of the same region, or in a graph
-    /// region.
+    /// Checks that uses before the definition are in another block of the same region, or in a
+    /// graph region.
     pub fn check_dominance(&self, program: &Program) -> Result<()> {
         let wrong = self.forward_uses.iter().filter(|&&slot| comes_too_early(program, slot));
-        // MLIR reports the first one.
+        // MLIR reports the first error.
         let place_of = |slot: UseId| program.printing().operand_name(slot);
         let Some(&slot) = wrong.min_by_key(|&&slot| place_of(slot)) else { return Ok(()) };
         let user = program.user(slot);
@@ -248,7 +249,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether `slot`, which comes before the definition of its value in the text, comes before it in the program.
+/// Whether `slot`, which is before the definition of its value in the text, violates dominance.
 fn comes_too_early(program: &Program, slot: UseId) -> bool {
     let (block, is_arg) = match program.def(program.used_value(slot)) {
         ValueDef::Result(op) => (program.parent_block(op), false),
@@ -287,14 +288,14 @@ fn definition_span(program: &Program, name: &str, value: ValueId) -> Span {
     Span::new(offset, offset + 1 + name.len() as u32)
 }
 
-/// Whether the ops in the regions of `op` run one after the other.
+/// Whether the ops in the regions of `op` are ordered (are SSACFG regions).
 fn has_order(program: &Program, op: OpId) -> bool {
     program.kind(op) != OpKind::Module && program.has_traits(op, OpTraits::KNOWN)
 }
 
-/// What MLIR says of a name without a definition.
+/// MLIR's error for a name without a definition.
 const UNDECLARED: &str = "use of undeclared SSA value name";
-/// What MLIR says of a value that a name, which is defined, does not have.
+/// MLIR's error for a number that a defined name does not have.
 const INVALID_NUMBER: &str = "reference to invalid result number";
 
 fn too_few(what: &str, (name, count): (&str, u32), number: u32, span: Span) -> Error {

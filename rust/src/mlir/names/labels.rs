@@ -1,4 +1,4 @@
-//! Labels of blocks, `^bb0`, each of one block of its region.
+//! Labels of blocks, such as `^bb0`; each region has its own.
 
 use crate::error::{Code, Diagnostic, Result, Span};
 use crate::index::{BlockId, OpId};
@@ -14,7 +14,8 @@ struct LabelUse<'a> {
     op: OpId,
 }
 
-/// The labels of a program that is being read. A region is known by its id in [`Names`](super::Names).
+/// The labels of a program that is being read. A region is given by its id in
+/// [`Names`](super::Names).
 #[derive(Default)]
 pub(in crate::mlir) struct Labels<'a> {
     defined: FxHashMap<(u32, &'a str), BlockId>,
@@ -41,7 +42,7 @@ impl<'a> Labels<'a> {
             }
         }
     }
-    /// Records that `op` names `label`, at `span`, in `region`.
+    /// Records that `op` has the successor `label`, at `span`, in `region`.
     pub fn note_use(&mut self, region: u32, label: &'a str, span: Span, op: OpId) {
         self.uses.push(LabelUse { region, label, span, op });
     }
@@ -49,7 +50,7 @@ impl<'a> Labels<'a> {
     pub fn num_uses(&self) -> usize {
         self.uses.len()
     }
-    /// The successors of ops, each op with one after the other; fails if a label that is used has no block.
+    /// The successors of ops, each as a pair of op and block; fails if a label has no block.
     pub fn successors(&self) -> Result<Vec<(OpId, BlockId)>> {
         let block_of = |used: &LabelUse<'_>| {
             let Some(&block) = self.defined.get(&(used.region, used.label)) else {

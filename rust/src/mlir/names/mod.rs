@@ -1,4 +1,5 @@
-//! Names of values and blocks, `%x` and `^bb1`: their scopes, and the names of values in results.
+//! Names of values and blocks, `%x` and `^bb1`: their scopes, and the value names that are shown to
+//! users.
 
 mod binding;
 mod labels;

@@ -1,14 +1,16 @@
-//! Names that denote one value of a function, `%0 do %8`.
+//! Qualified names, which denote one value of a function: `%0 do %8`.
 //!
-//! MLIR prints values of regions beside each other by the same names: each loop of a function has an `%iterArg`, and the
-//! condition and the body of a loop may both have a `%8`. Such a value is called by the way to it: the op that it is in, by the
-//! op's result, and if need be the region of that op.
+//! MLIR reuses names in regions that do not contain each other: each loop of a function has an
+//! `%iterArg`, and the condition and the body of a loop may both have a `%8`. The name of such a
+//! value is qualified by the op whose region it is in, named by the op's result, and if necessary
+//! by the region.
 //!
-//! A name alone denotes the value of that name outside of all regions, or else the only one that there is. After the name of an
-//! op's result, `%0 %8`, it denotes the value in a region of that op, but not in one of an op in there; after that of a region,
-//! `%0 do %8` or `%7 region 1 %8`, the value in that region. An op without results is called `stablehlo.case`, the second such op
-//! of the region `stablehlo.case#1`. An argument that condition and body of a loop share is that of the body, unless the name
-//! says `cond`.
+//! An unqualified name denotes the value of that name outside of all regions, or else the only
+//! value of that name. After the name of an op's result, `%0 %8`, it denotes the value in a region
+//! of that op, but not in nested ops; after the name of a region, `%0 do %8` or `%7 region 1 %8`,
+//! the value in that region. An op without results is named by its op name, `stablehlo.case`, and
+//! the second such op of the region `stablehlo.case#1`. If condition and body of a loop share an
+//! argument, it is that of the body, unless the name says `cond`.
 
 use crate::index::{FuncId, Id, OpId, RegionId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
@@ -25,14 +27,14 @@ const MOST_LISTED: usize = 3;
 pub enum Denoted {
     /// One value.
     Value(ValueId),
-    /// Nothing.
+    /// No value.
     Nothing,
-    /// Several values; some of them by the names that denote one.
+    /// Several values; the unambiguous names of some of them.
     Several(Vec<String>),
 }
 
 impl Denoted {
-    /// The value, if it is one.
+    /// The value, if there is exactly one.
     pub fn value(self) -> Option<ValueId> {
         match self {
             Self::Value(value) => Some(value),
@@ -41,7 +43,8 @@ impl Denoted {
     }
 }
 
-/// The names of the values of a program that stays as it is; each function is looked at when it is asked for first.
+/// The names of the values of a program that does not change. Each function is indexed when it is
+/// first needed.
 #[derive(Default)]
 pub struct QualifiedNames {
     functions: OnceLock<FxHashMap<OpId, OnceLock<Index>>>,
@@ -55,12 +58,13 @@ impl QualifiedNames {
         });
         Some(functions.get(&func)?.get_or_init(|| Index::new(program, func)))
     }
-    /// What `path`, `%12` or `%0 do %8`, denotes in `function` of `program`.
+    /// The value that `path`, `%12` or `%0 do %8`, denotes in `function` of `program`.
     pub fn find(&self, program: &Program, function: FuncId, path: &str) -> Denoted {
         let index = self.index(program, program.func_op(function));
         index.map_or(Denoted::Nothing, |index| index.find(program, path))
     }
-    /// The shortest name of `value` of `program` that denotes nothing else in its function; its own if it is in none any more.
+    /// The shortest unambiguous name of `value` of `program` in its function; its plain name if it
+    /// is in no function.
     pub fn name(&self, program: &Program, value: ValueId) -> String {
         let owner = match program.def(value) {
             ValueDef::Result(op) => program.parent_op(op),
@@ -76,17 +80,18 @@ impl QualifiedNames {
     }
 }
 
-/// The values and ops of a function by their names.
+/// The values and ops of a function by name.
 struct Index {
     func: OpId,
-    /// Values by the hash of their name, those of one name by the op that they are in.
+    /// Values by the hash of their name; values with one hash are sorted by the op that they are
+    /// in.
     values: Vec<(u64, ValueId)>,
-    /// Ops that have regions and no results, with their names: usually none.
+    /// Ops with regions and without results, with their names: usually none.
     ops: FxHashMap<OpId, String>,
     by_name: FxHashMap<String, Vec<OpId>>,
 }
 
-/// Where the name that comes next is looked up: in the regions of an op, or in one of them.
+/// Where the next part of a path is looked up: in the regions of an op, or in one of them.
 #[derive(Clone, Copy)]
 struct Scope {
     op: OpId,
@@ -149,7 +154,7 @@ impl Index {
         }
         Denoted::Nothing
     }
-    /// The values called `name` in `scope`; two or more if it is not one.
+    /// The values called `name` in `scope`: none, one, or several if the name is ambiguous.
     fn look_up(&self, program: &Program, scope: Scope, name: &str) -> Vec<ValueId> {
         let hash = FxBuildHasher.hash_one(name);
         let is_called = |value: &ValueId| program.value_name(*value) == name;
@@ -175,7 +180,7 @@ impl Index {
         let all = all.map(|&(_, value)| value).filter(is_called);
         all.filter(|&value| !is_shared(program, value)).take(MOST_LISTED).collect()
     }
-    /// The ops that are called `name` in `scope`, by their results or by themselves.
+    /// The ops in `scope` that are called `name`: by their results, or by op name.
     fn ops_called(&self, program: &Program, scope: Scope, name: &str) -> Vec<OpId> {
         if name.starts_with('%') {
             let mut values = self.look_up(program, scope, name);
@@ -195,7 +200,8 @@ impl Index {
         };
         known.filter(is_inside).take(MOST_LISTED).collect()
     }
-    /// One of `values` if there is one; else that there are several, or several ops that the way leads through.
+    /// The only one of `values`; else that there are none or several. `ops` are the candidates for
+    /// an op in the path, if that is ambiguous.
     fn denoted(&self, program: &Program, values: &[ValueId], ops: Option<&[OpId]>) -> Denoted {
         match (values, ops.unwrap_or_default()) {
             (&[value], []) => Denoted::Value(value),
@@ -214,7 +220,7 @@ impl Index {
             self.look_up(program, scope, &name)[..] == [value]
         })
     }
-    /// The name of `op`, which has regions.
+    /// The shortest unambiguous name of `op`, which has regions.
     fn op_path(&self, program: &Program, op: OpId) -> String {
         let region = region_of_op(program, op);
         let name: Cow<'_, str> = match (program.op_results(op).next(), self.ops.get(&op)) {
@@ -229,8 +235,8 @@ impl Index {
             self.ops_called(program, scope, &name)[..] == [op]
         })
     }
-    /// `name`, which something in `region` has, after as much of the way there as makes it denote that alone; `is_it` says
-    /// whether `name` in a scope does.
+    /// `name`, the name of something in `region`, with the shortest prefix that makes it
+    /// unambiguous; `is_it` says whether `name` is unambiguous in a scope.
     fn path(
         &self,
         program: &Program,
@@ -257,13 +263,13 @@ impl Index {
     }
 }
 
-/// What the text calls a region of `op`.
+/// The label of a region of `op` in the text.
 fn region_label(program: &Program, op: OpId, number: usize) -> Option<&'static str> {
     let labels = ["cond", "do"];
     (program.kind(op) == OpKind::While).then(|| labels.get(number).copied()).flatten()
 }
 
-/// The number of the region of `op` that the text calls `label`.
+/// The index of the region of `op` with this `label` in the text.
 fn region_called(program: &Program, op: OpId, label: &str) -> Option<usize> {
     (0..program.num_regions(op).min(2))
         .find(|&number| region_label(program, op, number) == Some(label))
@@ -281,8 +287,8 @@ fn region_of_op(program: &Program, op: OpId) -> RegionId {
     program.block_region(program.parent_block(op))
 }
 
-/// Whether `value` is an argument of the condition of a loop whose body has one of the same name in its place: the text has
-/// one name for both.
+/// Whether `value` is an argument of a loop's condition, and the argument of the body at the same
+/// index has the same name: the text has one name for both.
 fn is_shared(program: &Program, value: ValueId) -> bool {
     let ValueDef::Arg(block) = program.def(value) else { return false };
     let op = program.block_parent_op(block);

@@ -1,13 +1,13 @@
 //! Scopes of SSA names.
 //!
-//! A name is visible from its definition to the end of its region, and may not be defined again while it
-//! is visible. Each scope has an id that tells whether it has ended, so that leaving a region takes
-//! constant time, however many names it has.
+//! A name is visible from its definition to the end of its region, and may not be defined again
+//! while it is visible. Each scope has an id that tells whether it has ended, so that leaving a
+//! region takes constant time, independent of the number of names in it.
 //!
 //! Names that are numbers, as most are in printed programs, index a vector; others are hashed.
 //!
-//! A name that is used before it is defined is bound to a placeholder value; its definition moves the
-//! uses over, as in MLIR: newest first, which leaves them in reverse order.
+//! A name that is used before it is defined is bound to a placeholder value. Its definition moves
+//! the uses to the defined value as MLIR does: newest first, which reverses their order.
 
 use crate::error::Span;
 use crate::index::ValueId;
@@ -18,14 +18,14 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 /// The definition of a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Definition {
-    /// The first of its values; the others follow, and all of them have the offset of the name.
+    /// The first of its values; the others follow it, and all have the offset of the name.
     pub first: ValueId,
     scope: u32,
 }
 
 /// No definition.
 const UNDEFINED: Definition = Definition { first: ValueId::NONE, scope: u32::MAX };
-/// The number of names from which the number of all names is estimated.
+/// After this many names, the number of all names is estimated.
 const MIN_EXPECTED: usize = 1 << 10;
 /// The depth of a scope that has ended.
 const ENDED: u32 = u32::MAX;
@@ -33,13 +33,13 @@ const ENDED: u32 = u32::MAX;
 /// A use of a name that has no definition yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forward {
-    /// Which of the name's values.
+    /// The number after `#`, 0 if there is none.
     pub number: u32,
     /// The placeholder value.
     pub placeholder: ValueId,
     /// The span of its first use.
     pub span: Span,
-    /// The number of isolated regions that were open there.
+    /// The number of isolated regions that are open at its first use.
     pub isolation: u32,
 }
 
@@ -49,11 +49,11 @@ pub(super) enum Lookup {
     Defined(Definition),
     /// A definition that an isolated region hides.
     Hidden(Definition),
-    /// None.
+    /// No definition.
     Undefined,
 }
 
-/// A name that is no number.
+/// A name that is not a number.
 #[derive(PartialEq, Eq)]
 struct Name<'a>(&'a str);
 
@@ -63,8 +63,9 @@ impl Hash for Name<'_> {
     }
 }
 
-/// Hashes names that differ in their last character only, which tend to be used together, to neighbouring
-/// slots: the table of a large program is far larger than the caches.
+/// Hashes names that differ only in their last character, which tend to be used together, to
+/// neighbouring slots, since the table of a large program is far larger than the processor's
+/// caches.
 #[derive(Default)]
 struct NameHasher(u64);
 
@@ -93,7 +94,7 @@ pub(super) struct Scopes<'a> {
     num_numbered: usize,
     /// Ids of the scopes that are open.
     open: Vec<u32>,
-    /// The depth of each scope, `ENDED` of those that have ended.
+    /// The depth of each scope; `ENDED` if it has ended.
     depths: Vec<u32>,
     /// Depths at which isolated regions start.
     isolated: Vec<u32>,
@@ -106,8 +107,9 @@ impl<'a> Scopes<'a> {
     pub fn new(text: &'a str) -> Self {
         Self { text, num_numbered: text.len() / 16 + 64, ..Self::default() }
     }
-    /// Reserves space for the names of the whole text, estimated from the number of names before `name`. A
-    /// table that doubles reads all names again each time, which is slow once they are not in the caches.
+    /// Reserves memory for the names of the whole text, whose number is estimated from the names
+    /// before `name`. Otherwise the table would rehash all names each time it grows, which is slow
+    /// once they are not in the processor's caches.
     #[cold]
     fn make_room(&mut self, name: &str) {
         let (num_names, len) = (self.names.len(), self.text.len());
@@ -117,7 +119,7 @@ impl<'a> Scopes<'a> {
             self.names.reserve((expected as usize).saturating_sub(num_names) + num_names / 8);
         }
     }
-    /// Makes space for this many names that are no numbers.
+    /// Reserves memory for this many names that are not numbers.
     pub fn reserve(&mut self, count: usize) {
         self.names.reserve(count);
     }
@@ -166,7 +168,8 @@ impl<'a> Scopes<'a> {
             _ => Lookup::Hidden(found),
         }
     }
-    /// Binds `name` to `first` and the values after it; returns the older definition if there is one.
+    /// Binds `name` to `first` and the values after it; fails with the visible definition if there
+    /// is one.
     #[inline]
     pub fn define(&mut self, name: &'a str, first: ValueId) -> Result<(), Definition> {
         let new = Definition { first, scope: self.current() };
@@ -187,7 +190,7 @@ impl<'a> Scopes<'a> {
             Err(old)
         }
     }
-    /// The number that `name` is, if it indexes the vector.
+    /// The index of `name` in the vector, if it is a number below `num_numbered`.
     #[inline]
     fn number(&self, name: &str) -> Option<usize> {
         let bytes = name.as_bytes();

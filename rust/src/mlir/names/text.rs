@@ -1,4 +1,4 @@
-//! The names of values: those of the text, or else names made of their ids.
+//! The names of values: those of the text, or names made from their ids.
 
 use crate::index::{Id, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
@@ -16,7 +16,7 @@ pub(in crate::mlir) fn ssa_name_at(text: &str, offset: u32) -> &str {
     cursor.since(start)
 }
 
-/// The number of `value` among the results that share its name; `None` if it has a name for itself.
+/// The index of `value` among the results that share its name; `None` if it has its own name.
 pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option<usize> {
     let ValueDef::Result(op) = program.def(value) else { return None };
     if program.num_results(op) == 1 {
@@ -43,8 +43,8 @@ pub(in crate::mlir) fn group_number(program: &Program, value: ValueId) -> Option
 }
 
 impl Program {
-    /// The name of `value`: `%12`, `%3#1`, `%arg0`. The printer uses it too, unless a pass has made another
-    /// value of that name visible in its scope.
+    /// The name of `value`: `%12`, `%3#1`, `%arg0`. The printer uses it too, unless it clashes with
+    /// the name of another visible value, after a pass has moved ops.
     pub fn value_name(&self, value: ValueId) -> String {
         let mut out = String::new();
         let offset = self.printing().value_name(value);
@@ -61,7 +61,7 @@ impl Program {
     }
 }
 
-/// Appends the name that the id of `value` makes.
+/// Appends the name made from the id of `value`.
 pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut String) {
     let value = name_giver(program, value);
     let (first, number) = match program.def(value) {
@@ -79,8 +79,8 @@ pub(in crate::mlir) fn append_fresh(program: &Program, value: ValueId, out: &mut
     }
 }
 
-/// The value whose name `value` has: the arguments of a loop's body have the names of those of its
-/// condition.
+/// The value that has the name of `value`: arguments of a loop's body share the names of those of
+/// its condition.
 pub(in crate::mlir) fn name_giver(program: &Program, value: ValueId) -> ValueId {
     let ValueDef::Arg(block) = program.def(value) else { return value };
     let op = program.block_parent_op(block);

@@ -1,4 +1,4 @@
-//! Attribute dictionaries in the print.
+//! Prints attribute dictionaries.
 
 use super::printer::{Edit, Printer};
 use crate::attribute;
@@ -73,8 +73,8 @@ impl Printer<'_> {
         out.push('}');
         true
     }
-    /// Appends `[<@mesh, [...]>, ...]` for shardings of values of these ranks; where some have none
-    /// they are open.
+    /// Appends `[<@mesh, [...]>, ...]` for shardings of values of these ranks; missing shardings
+    /// are printed as open.
     fn write_sharding_list(
         &mut self,
         ids: impl Iterator<Item = (ShardingId, usize)> + Clone,
@@ -96,7 +96,8 @@ impl Printer<'_> {
         }
         out.push(']');
     }
-    /// `sdy.sharding` and `sdy.sharding_rule` of `op`, if it has them in its dictionary.
+    /// The attributes `sdy.sharding` and `sdy.sharding_rule` of `op`, if they belong in its
+    /// dictionary.
     pub(super) fn sharding_attrs(&self, op: OpId) -> Vec<(&'static str, String)> {
         let mut attrs = Vec::new();
         let stored = self.program.no_result_shardings(op);
@@ -116,7 +117,7 @@ impl Printer<'_> {
         }
         attrs
     }
-    /// `[<@mesh, [...]>, ...]`; where some values have no sharding they are open.
+    /// `[<@mesh, [...]>, ...]`; missing shardings are printed as open.
     pub(super) fn sharding_list(&self, ids: &[ShardingId], values: &[ValueId]) -> String {
         let mesh = ids.iter().find_map(|&id| self.program.shardings().get(id)).map(|s| s.mesh);
         let Some(mesh) = mesh else { return "[]".into() };
@@ -145,7 +146,7 @@ impl Printer<'_> {
         }
         out
     }
-    /// The dictionary of `op` written anew.
+    /// Appends the edit that replaces the dictionary of `op`.
     pub(super) fn dict_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
         let (kind, dict) = (program.kind(op), program.printing().op(op).dict);
@@ -153,7 +154,7 @@ impl Printer<'_> {
             return;
         }
         let is_generic = self.is_generic(op);
-        // They write `attributes {...}`.
+        // These ops have `attributes {...}`.
         let is_special =
             matches!(kind, OpKind::While | OpKind::Module) || program.op_name(op) == "chlo.scan";
         if !is_generic && !is_special {
@@ -183,7 +184,7 @@ impl Printer<'_> {
             edits.push(Edit::Text(dict, format!("{word}{text}")));
             return;
         }
-        // Attributes that are in the custom syntax are not in the dictionary.
+        // Attributes in the custom syntax are not in the dictionary.
         more.retain(|(name, _)| !name.is_empty());
         let text = self.dict(&attrs, &more);
         let text = if dict.is_empty() && !text.is_empty() { format!(" {text}") } else { text };
@@ -210,7 +211,7 @@ impl Printer<'_> {
     }
 }
 
-/// How many attributes the text of `<{...}>` has.
+/// The number of attributes in the text of `<{...}>`.
 fn count_entries(program: &Program, span: Span) -> usize {
     let source = program.text().source();
     let mut cursor = Cursor::new(source, span.start as usize + 1);
@@ -232,7 +233,7 @@ fn count_entries(program: &Program, span: Span) -> usize {
     count
 }
 
-/// Appends the name of an attribute, in quotes where it has to be.
+/// Appends the name of an attribute, quoted if necessary.
 pub(super) fn append_name(name: &str, out: &mut String) {
     let is_bare = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$' | b'.'));
@@ -245,7 +246,7 @@ pub(super) fn append_name(name: &str, out: &mut String) {
     }
 }
 
-/// Appends `@name`, in quotes where it has to be.
+/// Appends `@name`, quoted if necessary.
 pub(super) fn append_symbol(name: &str, out: &mut String) {
     out.push('@');
     let is_bare = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -1,4 +1,4 @@
-//! Ops written from their fields: those without text, and those whose text no longer fits.
+//! Prints ops from their fields: those without text, and those whose text cannot be edited.
 
 use super::attrs::append_symbol;
 use super::printer::{Label, Printer, Task};
@@ -6,7 +6,7 @@ use crate::index::OpId;
 use crate::ir::{OpKind, Payload};
 
 impl Printer<'_> {
-    /// Prints `op` from its fields in its dialect's syntax, if the engine makes such ops.
+    /// Prints `op` from its fields in its dialect's syntax, if passes make such ops.
     pub(super) fn print_fields(&mut self, op: OpId) {
         self.new_line();
         let results = self.result_list(op);
@@ -58,7 +58,7 @@ impl Printer<'_> {
         };
         self.write(&text);
     }
-    /// Prints `op`, whose text no longer fits, in generic form.
+    /// Prints `op`, whose text cannot be edited, in generic form.
     pub(super) fn print_generic(&mut self, op: OpId) {
         self.new_line();
         let results = self.result_list(op);

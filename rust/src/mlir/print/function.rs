@@ -1,4 +1,4 @@
-//! `func.func` in the print.
+//! Prints `func.func`.
 
 use super::attrs::append_symbol;
 use super::printer::{Edit, Label, Printer, Task};
@@ -68,7 +68,7 @@ impl Printer<'_> {
         let is_space = self.program.text().get(before) == " ";
         Span::new(if is_space { before.start } else { place.start }, place.end)
     }
-    /// Writes or removes `private` where the visibility in the text is no longer right.
+    /// Inserts or removes `private` if the visibility in the text is not the current one.
     fn visibility_edit(&self, op: OpId, id: FuncId, edits: &mut Vec<Edit>) {
         let name = self.program.printing().function(id).name;
         let start = self.name_start(op);

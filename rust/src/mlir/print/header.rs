@@ -1,4 +1,4 @@
-//! Spans of the name, operands and arguments in an op's text, and the edits to them.
+//! The spans of names, operands and arguments in an op's text, and the edits to them.
 
 use super::op_types::is_loc;
 use super::printer::{Edit, Printer};
@@ -29,7 +29,8 @@ impl Printer<'_> {
         }
         cursor.pos as u32
     }
-    /// Appends the edits to the text of `op`; `None` if the text cannot be edited to that of the present op.
+    /// Appends the edits that turn the text of `op` into its current form; `None` if the text
+    /// cannot be edited.
     pub(super) fn collect_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
         let kind = program.kind(op);
@@ -80,7 +81,7 @@ impl Printer<'_> {
         }
         Some(())
     }
-    /// Puts the location of `op` at the end of its text, in place of the one there.
+    /// Appends the edit that replaces the location of `op` or adds one.
     fn loc_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let whole = self.program.printing().op(op);
         let text = self.program.text().get(whole.span);
@@ -90,7 +91,7 @@ impl Printer<'_> {
         let new = if old.is_some() { new } else { format!(" {new}") };
         edits.push(Edit::Text(Span::new(start, whole.span.end), new));
     }
-    /// The names of operands.
+    /// Appends the edits of operand names.
     fn operand_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let operands = self.program.operands(op);
         let texts = self.program.operand_names(op);
@@ -120,7 +121,7 @@ impl Printer<'_> {
         let mut cursor = Cursor::new(self.program.text().source(), self.name_start(op) as usize);
         let is_generic = cursor.peek() == b'"';
         if is_generic {
-            // It was parsed before, so it is closed.
+            // The string was parsed before, so it is closed.
             let _ = cursor.string();
         }
         let mut places = Vec::new();
@@ -148,7 +149,7 @@ impl Printer<'_> {
             _ => places,
         }
     }
-    /// New result names, with all results as one group.
+    /// Appends the edit of result names, with all results as one group.
     fn result_edit(&self, op: OpId, edits: &mut Vec<Edit>) {
         let program = self.program;
         let count = program.num_results(op);
@@ -201,8 +202,8 @@ impl Printer<'_> {
         out.push_str(" = ");
         out
     }
-    /// The names of arguments of `op`'s regions that are not those in its text; arguments of labelled
-    /// blocks are printed with the label.
+    /// Appends the edits of the names of arguments of `op`'s regions; arguments of labelled blocks
+    /// are printed with the label.
     fn arg_edits(&self, op: OpId, edits: &mut Vec<Edit>) -> Option<()> {
         let program = self.program;
         if program.kind(op) == OpKind::Func {
@@ -339,7 +340,7 @@ impl Printer<'_> {
         }
         out
     }
-    /// How a type is written.
+    /// The text of a type.
     pub(super) fn type_text(&self, ty: crate::index::TypeId) -> &str {
         self.program.type_text(ty)
     }

@@ -1,9 +1,9 @@
 //! Prints programs: copies the text of unchanged ops, and splices edits into that of changed ones.
 //!
-//! Every op of the program is visited in order. An op with text has a list of [`Edit`]s to it, which is
-//! empty if the op did not change; each region is one edit, printed in turn. Changed ops of `sdy` and
-//! calls, and ops that passes made, are written from their fields. Adjacent unchanged ops are copied at
-//! once.
+//! Every op of the program is visited in order. An op with text has a list of [`Edit`]s to it; the
+//! list is empty if the op did not change. Each region is one edit, and is printed in turn. Changed
+//! ops of `sdy`, changed calls, and ops that passes made are written from their fields. Adjacent
+//! unchanged ops are copied together.
 
 mod attrs;
 mod fields;
@@ -22,15 +22,15 @@ use printer::{Label, Printer, Task, PIECE};
 
 /// Prints `program` as MLIR text.
 pub fn print(program: &Program) -> String {
-    // Memory that is reserved but not used is not mapped.
+    // Reserved memory that is not used is not mapped.
     let room = program.text().source().len() * 2;
     let mut printer = Printer::new(program, room, None);
     printer.print_module();
     printer.out
 }
 
-/// Prints `program` as MLIR text in pieces of about a mebibyte. Each is passed to `take`, except the last,
-/// which is returned, so that a large text need not be in memory as a whole.
+/// Prints `program` as MLIR text in pieces of about a mebibyte. Each piece is passed to `take`,
+/// except the last, which is returned, so that a large text is never in memory as a whole.
 pub fn print_in_pieces(program: &Program, take: &mut dyn FnMut(&str)) -> String {
     let mut printer = Printer::new(program, PIECE * 2, Some(take));
     printer.print_module();
@@ -49,7 +49,8 @@ impl Printer<'_> {
             .is_some_and(|region| self.program.printing().region_span(region).is_empty());
         if is_implicit {
             self.print_definitions(|text| !text.starts_with("{-#"));
-            // Attributes that a pass gave to a module without a header need a header.
+            // If a pass gave attributes to a module that is implicit in the text, it needs a
+            // header.
             let attrs = self.dict(self.program.op_attrs(module), &[]);
             if !attrs.is_empty() {
                 self.write(&format!("module attributes {attrs} {{\n"));
@@ -70,7 +71,7 @@ impl Printer<'_> {
         }
         self.flush();
     }
-    /// Prints aliases or resources, which belong to no op.
+    /// Prints the definitions, aliases or resources, for which `pick` holds.
     fn print_definitions(&mut self, pick: impl Fn(&str) -> bool) {
         for &definition in self.program.printing().definitions() {
             let text = self.program.text().get(definition);
@@ -87,7 +88,7 @@ impl Printer<'_> {
             }
         }
     }
-    /// Runs all tasks; nested regions are tasks, so that depth takes no stack.
+    /// Runs all tasks; nested regions are tasks, so that nesting takes no stack.
     fn run(&mut self) {
         while let Some(task) = self.tasks.pop() {
             match task {
@@ -158,8 +159,8 @@ impl Printer<'_> {
             self.copy(Span::new(span.end - 1, span.end));
         }
     }
-    /// Appends the text between the last op of a region, or else its start, and its end, if that is only
-    /// white space and comments; else starts a new line.
+    /// Appends the text from the last op of a region, or from its start, to its end, if that is
+    /// only white space and comments; else starts a new line.
     fn copy_tail(&mut self, last: OpId, start: u32, end: u32) {
         let start = last.get().map_or(start, |op| self.program.printing().op(op).span.end);
         let text = self.program.text().source();
@@ -204,7 +205,7 @@ impl Printer<'_> {
         edits.clear();
         self.edits = edits;
     }
-    /// Separates ops whose texts were not adjacent.
+    /// Separates two ops whose texts were not adjacent.
     fn before_op(&mut self, span: Span) {
         if self.copied.end != span.start
             && !(self.out.is_empty() && self.copied.is_empty())
@@ -213,7 +214,7 @@ impl Printer<'_> {
             self.new_line();
         }
     }
-    /// Whether a name without dialect would be parsed as that of another op here.
+    /// Whether the name of `op` without dialect would be parsed as another op here.
     fn needs_prefix(&self, op: OpId) -> bool {
         let parent = self.program.parent_op(op);
         parent.is_some_and(|parent| {
@@ -224,7 +225,8 @@ impl Printer<'_> {
     fn has_lost_prefix(&self, op: OpId) -> bool {
         self.needs_prefix(op) && self.text_at(self.name_start(op)).starts_with(['c', 'r'])
     }
-    /// The flags of `op`, including that of a rule that propagation added, which is stored elsewhere.
+    /// The flags of `op`, including the flag for a rule set by `leave_op_rules`, which is stored
+    /// elsewhere.
     #[inline]
     fn flags(&self, op: OpId) -> OpFlags {
         let mut flags = self.program.printing().flags(op);
@@ -233,7 +235,7 @@ impl Printer<'_> {
         }
         flags
     }
-    /// Whether an op has to be written from its fields.
+    /// Whether an op has to be printed from its fields.
     fn is_from_fields(&self, op: OpId) -> bool {
         let made = self.program.printing().flags(op).has(OpFlags::SYNTHESISED);
         if made || self.program.printing().op(op).span.is_empty() {

@@ -1,8 +1,9 @@
 //! Names of values in the printed text.
 //!
-//! A value keeps its name in the source text, unless it has none or, after ops were moved or cloned,
-//! another visible value has that name. Then its name is made of its id, with a prefix that does not
-//! occur in the source, so that a name never depends on the text printed before.
+//! A value keeps its name in the source text, unless it has none or, after ops were moved or
+//! cloned, another visible value has the same name. Then its name is made from its id, with a
+//! prefix that does not occur in the source, so that a name never depends on the text printed
+//! before.
 
 use crate::index::{OpId, RegionId, ValueId};
 use crate::ir::Program;
@@ -11,12 +12,12 @@ use rustc_hash::FxHashSet;
 
 /// The names of values in one printed text.
 pub(super) struct Names {
-    /// Values that cannot keep their name.
+    /// Values that do not keep their name.
     renamed: FxHashSet<ValueId>,
 }
 
 impl Names {
-    /// No names decided yet.
+    /// No value is renamed.
     pub fn new(_program: &Program) -> Self {
         Self { renamed: FxHashSet::default() }
     }
@@ -40,7 +41,7 @@ impl Names {
                 .flat_map(|block| program.block_args(block))
                 .any(|arg| self.renamed.contains(&arg))
     }
-    /// Whether the text of the op has a name for `value` that it keeps.
+    /// Whether `value` has a name in the text and keeps it.
     pub fn keeps(&self, program: &Program, value: ValueId) -> bool {
         program.printing().has_name(value) && !self.is_renamed(value)
     }
@@ -57,7 +58,7 @@ impl Names {
         }
         append_fresh(program, value, out);
     }
-    /// Finds out which values inside `function` cannot keep their names.
+    /// Finds the values inside `function` that cannot keep their names.
     pub fn enter_function(&mut self, program: &Program, function: OpId) {
         self.renamed.clear();
         if has_foreign_ops(program, function) {
@@ -67,7 +68,7 @@ impl Names {
     }
 }
 
-/// Whether any op inside `function` is in another place than its text.
+/// Whether any op inside `function` is not where its text is.
 fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     if program.printing().has_moved_ops() {
         return true;
@@ -77,7 +78,7 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     for op in program.pre_order(function).skip(1) {
         let own = program.printing().op(op).span;
         if own.is_empty() {
-            // Results of ops that took another's place have its name.
+            // Results of ops that replaced others have their names.
             let named = program.op_results(op).find(|&value| program.printing().has_name(value));
             let name = named.map(|value| program.printing().value_name(value));
             if has_named_args(program, op)
@@ -101,13 +102,13 @@ fn has_foreign_ops(program: &Program, function: OpId) -> bool {
     false
 }
 
-/// Whether the regions of `op`, which has no text, have arguments with names from another place.
+/// Whether the regions of `op`, which has no text, have arguments with names from the text.
 fn has_named_args(program: &Program, op: OpId) -> bool {
     let blocks = program.op_regions(op).filter_map(|region| program.region_entry(region).get());
     blocks.flat_map(|block| program.block_args(block)).any(|arg| program.printing().has_name(arg))
 }
 
-/// The search for values that would have the same name.
+/// The search for values with the same name.
 struct Collisions<'a, 'p> {
     program: &'p Program,
     names: &'a mut Names,

@@ -7,7 +7,7 @@ use crate::ir::{OpInfo, OpKind, Syntax};
 use crate::mlir::cursor::Cursor;
 
 impl Printer<'_> {
-    /// The types of operands and results, after the last colon.
+    /// The edit of the types of operands and results, after the last colon.
     pub(super) fn types_edit(&self, op: OpId) -> Option<Edit> {
         let kind = self.program.kind(op);
         let whole = self.program.printing().op(op);
@@ -30,7 +30,8 @@ impl Printer<'_> {
         let text = &self.program.text().source()[start..end];
         let loc = text.rfind("loc(").filter(|&at| text.ends_with(')') && is_loc(&text[at..]));
         let is_generic = self.is_generic(op);
-        // The body of a reduction follows its types, and so do attributes and regions of a loop.
+        // The types are followed by the body of a reduction, and by the attributes and regions of a
+        // loop.
         let body = match kind {
             OpKind::Reduce if !is_generic => text.find("reducer"),
             OpKind::While if !is_generic => text.find("attributes").or_else(|| text.find("cond")),
@@ -38,7 +39,8 @@ impl Printer<'_> {
         };
         let len = text[..body.or(loc).unwrap_or(text.len())].trim_end().len();
         let syntax = OpInfo::by_name(self.program.op_name(op))?.syntax;
-        // Some ops are written with a function type, others with types without parentheses; few accept both.
+        // Some ops are printed with a function type, others with types without parentheses; few
+        // accept both.
         let is_function = text.trim_start().starts_with('(');
         let is_bare = syntax == Syntax::Arrow && !is_function;
         let types = if is_generic {

@@ -1,14 +1,15 @@
-//! The state of printing, and the text that has been printed.
+//! The state of the printer.
 
 use super::names::Names;
 use crate::error::Span;
 use crate::index::{BlockId, OpId, RegionId, ShardingId, ValueId};
 use crate::ir::Program;
 
-/// The number of bytes from which a piece of the text is passed on.
+/// A piece of text with at least this many bytes is passed on.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// An edit of the text of an op: a span and its new contents, which become text when they are printed.
+/// An edit of the text of an op: a span and its new contents, which are turned into text when they
+/// are printed.
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
     /// Other text.
@@ -38,7 +39,7 @@ impl Edit {
 /// Whether the first block of a region has a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Label {
-    /// If the text has one.
+    /// If there is one in the text.
     AsInText,
     /// No: its arguments are in the op's header.
     Hidden,
@@ -46,7 +47,7 @@ pub(super) enum Label {
     Shown,
 }
 
-/// A part of the program that has still to be printed.
+/// A part of the program that remains to be printed.
 pub(super) enum Task {
     /// This text of the program.
     Copy(Span),
@@ -54,15 +55,15 @@ pub(super) enum Task {
     Text(String),
     /// A region with its braces.
     Region(RegionId, Label),
-    /// An op and those after it in its block.
+    /// An op and the following ops of its block.
     Ops(OpId),
-    /// A block with its label and those after it.
+    /// A block with its label and the following blocks.
     Blocks(BlockId),
     /// The end of a region.
     EndRegion(RegionId),
 }
 
-/// An empty span that is adjacent to no other.
+/// An empty span that is not adjacent to any other.
 const NOTHING: Span = Span::new(u32::MAX, u32::MAX);
 
 /// The state of printing a program.
@@ -71,18 +72,18 @@ pub(super) struct Printer<'p> {
     pub(super) out: String,
     /// The receiver of the pieces of text.
     pub(super) take: Option<&'p mut dyn FnMut(&str)>,
-    /// Text of the program that is to be copied next.
+    /// A span of the program's text that is copied next.
     pub(super) copied: Span,
     pub(super) names: Names,
-    /// How many regions are open.
+    /// The number of open regions.
     pub(super) depth: usize,
     pub(super) tasks: Vec<Task>,
-    /// Changes to the op that is printed.
+    /// Edits of the op that is being printed.
     pub(super) edits: Vec<Edit>,
     pub(super) sharding_texts: ShardingTexts,
 }
 
-/// The texts of shardings, each made once.
+/// The texts of shardings, each computed once.
 #[derive(Default)]
 pub(super) struct ShardingTexts {
     texts: Vec<Option<Box<str>>>,
@@ -132,7 +133,7 @@ impl<'p> Printer<'p> {
         self.flush();
         self.copied = span;
     }
-    /// Writes the text that is to be copied.
+    /// Copies the span that is copied next.
     pub(super) fn flush(&mut self) {
         let is_empty = self.copied.is_empty();
         let text = if is_empty { "" } else { self.program.text().get(self.copied) };
@@ -143,8 +144,8 @@ impl<'p> Printer<'p> {
         }
         self.copied = NOTHING;
     }
-    /// Passes on the text printed so far, followed by `text`, except the last character, on which the next
-    /// text depends.
+    /// Passes on the text printed so far, followed by `text`, except its last character, which the
+    /// following text depends on.
     #[cold]
     pub(super) fn give_away(&mut self, text: &str) {
         let Some(take) = &mut self.take else { return };
@@ -169,7 +170,7 @@ impl<'p> Printer<'p> {
             self.out.push_str(&text[last..]);
         }
     }
-    /// Appends other text.
+    /// Appends text that is not copied.
     pub(super) fn write(&mut self, text: &str) {
         self.flush();
         self.out.push_str(text);

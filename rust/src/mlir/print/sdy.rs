@@ -1,4 +1,4 @@
-//! Shardy's ops written from their fields.
+//! Prints Shardy's ops from their fields.
 
 use super::fields::spaced;
 use super::printer::{Label, Printer, Task};
@@ -94,7 +94,7 @@ impl Printer<'_> {
     }
     fn print_computation(&mut self, op: OpId, payload: &Payload) {
         let program = self.program;
-        // A fragment has its dictionary in front of its region.
+        // The dictionary of a fragment is before its region.
         let is_fragment = matches!(payload, Payload::Fragment { .. });
         let region = program.op_regions(op).next();
         let body = region.and_then(|region| program.region_entry(region).get());
@@ -138,7 +138,7 @@ impl Printer<'_> {
         }
         let mut more = self.sharding_attrs(op);
         more.retain(|(name, _)| *name != "sdy.sharding");
-        // In generic form what the header has is among the attributes.
+        // In generic form, the fields of the header are attributes.
         let in_header = |attr: &&Attr| {
             is_fragment && matches!(program.str(attr.name), "mesh_name" | "origin" | "stage_id")
         };

@@ -5,11 +5,11 @@ use crate::error::Span;
 use crate::index::OpId;
 
 impl Printer<'_> {
-    /// Prints the text at `span`, which belongs to `op`, with `edits`, which may come in any order.
+    /// Prints the text at `span`, which belongs to `op`, with `edits` in any order.
     pub(super) fn splice(&mut self, op: OpId, span: Span, edits: &mut Vec<Edit>) {
         if edits.len() > 1 {
             edits.sort_by_key(|edit| (edit.span().start, edit.span().end));
-            // One name in the text may be that of values of two regions.
+            // Values of two regions may share one name in the text.
             edits.dedup_by(|a, b| a.span() == b.span() && !a.span().is_empty());
         }
         if edits.iter().any(|edit| matches!(edit, Edit::Region(..))) {
@@ -30,7 +30,8 @@ impl Printer<'_> {
         }
         self.copy(Span::new(at, span.end));
     }
-    /// Pushes tasks that print the text at `span` with `edits`, which are sorted; some are regions.
+    /// Pushes tasks that print the text at `span` with `edits`, which are sorted and include
+    /// regions.
     fn splice_regions(&mut self, op: OpId, span: Span, edits: &[Edit]) {
         let mut tasks = Vec::new();
         let mut at = span.start;

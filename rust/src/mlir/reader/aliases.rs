@@ -1,4 +1,4 @@
-//! Parses aliases and resource sections, which are between ops.
+//! Parses definitions of aliases, and resource sections.
 
 use super::parser::Parser;
 use crate::error::Result;
@@ -27,7 +27,7 @@ impl Parser<'_> {
             self.grammar().reading_shardy().attribute()?;
         }
         let span = self.cursor.span_since(body);
-        // An alias of an alias gets the definition of the latter.
+        // An alias of an alias gets that alias's definition.
         let known = self.program.strings().find(self.text_at(span));
         let span = known.and_then(|id| self.program.alias(id)).unwrap_or(span);
         let id = self.program.intern(name);
@@ -36,7 +36,7 @@ impl Parser<'_> {
         self.last_end = self.cursor.pos as u32;
         Ok(())
     }
-    /// Checks that `name`, `#` or `!` included, may be that of an alias, and is not yet.
+    /// Checks that `name`, `#` or `!` included, is a valid alias name and not defined yet.
     fn check_new_alias(&self, name: &str) -> Result<()> {
         let (kind, bare) = (kind_of(name), &name[1..]);
         let is_known = |id| self.program.alias(id).is_some();

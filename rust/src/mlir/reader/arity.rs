@@ -1,5 +1,5 @@
-//! Checks the numbers of operands, results and regions of ops of `builtin`, `func` and Shardy, on which
-//! passes rely. `crate::stablehlo` has those of `StableHLO` and CHLO.
+//! Checks the numbers of operands, results and regions of ops of `builtin`, `func` and Shardy, on
+//! which passes rely. `crate::stablehlo` checks those of `StableHLO` and CHLO.
 
 use super::parser::{Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Result};

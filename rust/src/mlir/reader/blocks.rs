@@ -4,7 +4,7 @@ use crate::error::{Code, Diagnostic, Error, Result, Span};
 use crate::index::{BlockId, OpId};
 use crate::ir::{OpKind, OpTraits, NO_NAME};
 
-/// The deepest nesting of regions. The parser needs no limit, but cloning ops is recursive.
+/// The deepest nesting of regions. The parser needs no limit, but cloning of ops is recursive.
 const MAX_DEPTH: usize = 2_000;
 use super::parser::{After, OpenRegion, Parser, PendingOp};
 use super::parts::PendingArg;
@@ -36,7 +36,7 @@ impl Parser<'_> {
         self.open_regions.push(OpenRegion { pending, after, start, first_block, block });
         Ok(())
     }
-    /// Checks that no argument on the stack, written in front of its region, has a name that is used before.
+    /// Checks that no region argument on the stack has a name that was used before.
     fn check_entry_args(&self) -> Result<()> {
         match self.parts.args.iter().find(|arg| self.names.is_awaited(arg.name)) {
             None => Ok(()),
@@ -47,7 +47,7 @@ impl Parser<'_> {
             }
         }
     }
-    /// Gives `block` the arguments on the stack, which is left empty.
+    /// Adds the arguments on the stack to `block` and empties the stack.
     pub(super) fn add_block_args(&mut self, block: BlockId) -> Result<()> {
         let args = std::mem::take(&mut self.parts.args);
         for arg in &args {
@@ -135,7 +135,7 @@ impl Parser<'_> {
         self.last_end = end;
         Ok(Some((pending, after)))
     }
-    /// The block that ops are added to, which is made if the region has none yet.
+    /// The block that ops are added to; it is made if the region has none yet.
     pub(super) fn current_block(&mut self) -> BlockId {
         let Some(block) = self.open_regions.last().map(|region| region.block) else {
             return BlockId::NONE;
@@ -149,18 +149,18 @@ impl Parser<'_> {
         }
         block
     }
-    /// Gives `op` the regions on the stack above `base`.
+    /// Adds the regions on the stack above `base` to `op`.
     pub(super) fn add_regions(&mut self, op: OpId, base: usize) {
         for (first_block, span) in self.parts.regions.drain(base..) {
             let region = self.program.push_region(op, span);
             self.program.adopt_blocks(region, first_block);
         }
     }
-    /// Adds a region that is implied by the text.
+    /// Adds a region that the text implies.
     pub(super) fn push_implied_region(&mut self, block: BlockId) {
         self.parts.regions.push((block, Span::EMPTY));
     }
-    /// The first block of the `index`-th region that `pending` has so far.
+    /// The first block of the `index`-th region that was read for `pending`.
     pub(super) fn region_block(&self, pending: &PendingOp, index: usize) -> BlockId {
         self.parts
             .regions
@@ -169,7 +169,7 @@ impl Parser<'_> {
     }
 }
 
-/// `error` in arguments that are written in front of their region.
+/// `error` as reported for arguments before a region.
 fn of_entry(mut error: Error) -> Error {
     for problem in &mut error.diagnostics {
         if let Some(name) = problem.message.strip_prefix("redefinition of SSA value ") {

@@ -1,4 +1,4 @@
-//! Ops in custom syntax, except functions, ops with regions and those of Shardy.
+//! Ops in custom syntax, except functions, ops with regions and Shardy's ops.
 //!
 //! Nearly all are operands mixed with attributes, an attribute dictionary, a colon and types.
 //! [`Syntax`] says how the types are parsed.
@@ -54,7 +54,7 @@ impl Parser<'_> {
             .with_hint(format!("write it in generic form, \"{name}\"(...) : (...) -> ..."))
             .into())
     }
-    /// The dialect that names of ops without one are of.
+    /// The dialect of op names without a dialect.
     pub(super) fn default_dialect(&self) -> &'static str {
         let mut around = self.open_regions.iter().rev().map(|region| &region.pending);
         match around.find(|around| !around.is_generic).map(|around| around.name.kind) {
@@ -185,7 +185,7 @@ impl Parser<'_> {
         part.map_or(ty, |part| tensor_with_element(&mut self.program, ty, part.trim()))
     }
 
-    /// Parses `{attrs} dense<...> : type`; or the generic form behind a plain name.
+    /// Parses `{attrs} dense<...> : type`; or the generic form after a name without quotes.
     fn parse_constant(&mut self, mut pending: PendingOp) -> Result<()> {
         if self.cursor.next_byte() == b'(' {
             pending.is_generic = true;
@@ -203,7 +203,7 @@ impl Parser<'_> {
         self.parts.types.push(ty);
         self.finish(pending)
     }
-    /// Reads an attribute and its type; where the attribute ends without the type.
+    /// Reads an attribute and its type; returns the end of the attribute without the type.
     fn parse_typed(&mut self, holds_elements: bool) -> Result<(usize, TypeId)> {
         let start = self.cursor.pos;
         let mut grammar = self.grammar();
@@ -227,7 +227,8 @@ impl Parser<'_> {
         self.cursor.pos = end;
         Ok((end, self.type_of_bare(self.cursor.span_since(start))?))
     }
-    /// The type of an attribute without one: a boolean, a number, or an alias of elements.
+    /// The type of an attribute that is not followed by one: a boolean, a number, or an alias of
+    /// elements.
     fn type_of_bare(&mut self, attribute: Span) -> Result<TypeId> {
         let name = self.text_at(attribute);
         let known = self.program.strings().find(name).and_then(|id| self.program.alias(id));
@@ -247,7 +248,8 @@ impl Parser<'_> {
         self.cursor.pos = here;
         typed.map(|(_, ty)| ty)
     }
-    /// Parses `%a, %b {attrs} : types`; the dictionary is before the operands unless the op is of `StableHLO`.
+    /// Parses `%a, %b {attrs} : types`; the dictionary comes before the operands unless the op is
+    /// of `StableHLO`.
     fn parse_return(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         let is_dict_last = pending.name.kind == OpKind::StablehloReturn;
@@ -280,7 +282,7 @@ impl Parser<'_> {
         }
         self.finish(pending)
     }
-    /// Reads `: types` behind the operands of `stablehlo.return`, if there are any.
+    /// Reads `: types` after the operands of `stablehlo.return`, if there are any.
     fn parse_types_of_return(&mut self, mut pending: PendingOp) -> Result<()> {
         let end = self.cursor.pos;
         if self.cursor.eat(b':') {

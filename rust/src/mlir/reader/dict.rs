@@ -8,9 +8,9 @@ use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::Target;
 use rustc_hash::FxHashSet;
 
-/// The attribute that holds the shardings of an op's results.
+/// The attribute with the shardings of an op's results.
 const SHARDING: &str = "sdy.sharding";
-/// The attribute that holds the rule of an op.
+/// The attribute with the rule of an op.
 const RULE: &str = "sdy.sharding_rule";
 
 /// A dictionary; its other attributes are on the parser's stack.
@@ -75,7 +75,7 @@ impl Parser<'_> {
             }
         }
     }
-    /// Whether the last attribute has the name of another one above `base`.
+    /// Whether the last attribute has the same name as another one above `base`.
     fn is_repeated(&self, name: StrId, base: usize, seen: &mut FxHashSet<StrId>) -> bool {
         let others = &self.parts.attrs[base..self.parts.attrs.len() - 1];
         if others.len() < 16 {
@@ -96,7 +96,8 @@ impl Parser<'_> {
         self.grammar().reading_shardy().attribute()?;
         Ok(self.cursor.span_since(start))
     }
-    /// Reads the value of an attribute in a dictionary, which is read again later if it is one of Shardy.
+    /// Reads the value of an attribute in a dictionary; values of Shardy's attributes are parsed
+    /// later.
     pub(super) fn parse_value(&mut self) -> Result<Span> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -110,8 +111,9 @@ impl Parser<'_> {
         self.place_dict(pending, &dict);
         self.check_strict(pending)
     }
-    /// Gives `pending`'s op the sharding annotations of its dictionary. If the op has shardings as properties,
-    /// those in the dictionary are only verified, and otherwise treated as any attribute.
+    /// Records the sharding annotations in the dictionary of `pending`'s op. If the op has
+    /// shardings as properties, those in the dictionary are only verified, and otherwise treated as
+    /// any attribute.
     pub(super) fn place_dict(&mut self, pending: &mut PendingOp, dict: &Dict) {
         pending.annotations.rule = pending.annotations.rule.or(dict.rule);
         let Some(value) = dict.sharding else { return };

@@ -7,7 +7,7 @@ use crate::ir::{AttrRange, OpText, Payload, Place, Syntax, NO_NAME};
 use crate::mlir::meaning::plural;
 
 impl Parser<'_> {
-    /// Completes an op whose types are on the stack: inputs first.
+    /// Completes an op whose types are on the stack, inputs first.
     pub(super) fn finish(&mut self, mut pending: PendingOp) -> Result<()> {
         let op = pending.op;
         self.add_regions(op, pending.base.regions);
@@ -112,7 +112,7 @@ impl Parser<'_> {
     /// Moves the attributes above `base` to the program's table.
     pub(super) fn flush_attrs(&mut self, base: usize) -> AttrRange {
         let range = self.program.add_attrs(&self.parts.attrs[base..]);
-        // Now their texts are in the caches.
+        // Their texts are in the processor's caches now.
         self.program.has_symbol_attrs();
         self.parts.attrs.truncate(base);
         range

@@ -1,4 +1,4 @@
-//! The assembly formats of ops between their name and their attribute dictionary.
+//! The assembly formats of ops: the text between their name and their attribute dictionary.
 //!
 //! A format is a list of parts, parsed in order. Source: the assembly formats of `StableHLO`, CHLO, MHLO,
 //! `arith`, `tensor` and `builtin`.
@@ -12,7 +12,7 @@ pub(super) enum Part {
     Operand,
     /// `%x, %y`, or nothing.
     Operands,
-    /// `%x, %y,`, each with a comma behind it.
+    /// `%x, %y,`, each followed by a comma.
     OperandsThen,
     /// This character.
     Byte(u8),
@@ -58,7 +58,8 @@ const TWO: &[Part] = &[Operand, COMMA, Operand];
 const THREE: &[Part] = &[Operand, COMMA, Operand, COMMA, Operand];
 const ANY: &[Part] = &[Operands];
 
-/// The format, in the release that carries `shardy`, of the op called `name`, whose custom syntax has operands and attributes before the types.
+/// The format, in version `shardy`, of the op called `name`, whose custom syntax has operands and
+/// attributes before the types.
 pub(super) fn format_of(name: &str, shardy: Version) -> &'static [Part] {
     let Some((dialect, op)) = name.split_once('.') else { return ANY };
     match dialect {

@@ -94,7 +94,7 @@ impl Parser<'_> {
                     let is_of_ints =
                         |first: &&Diagnostic| first.message.contains("expected integer value");
                     if let Some(first) = error.diagnostics.first().filter(is_of_ints) {
-                        // MLIR goes on at the end of the list.
+                        // MLIR reports the error at the end of the list.
                         let end = syntax(first.span.unwrap_or(Span::EMPTY), "expected ']'");
                         error.diagnostics.push(end);
                     }
@@ -124,7 +124,8 @@ impl Parser<'_> {
         found.map_err(|error| in_own_syntax(self.program.str(op), error))?;
         self.cursor.expect(b'=')
     }
-    /// An attribute of this kind of the op called `op` that starts with `#`, or what `read` reads.
+    /// If the next byte is `#`, an attribute of this kind of the op called `op`; else what `read`
+    /// reads.
     fn attribute_or(
         &mut self,
         op: StrId,
@@ -143,7 +144,7 @@ impl Parser<'_> {
         let span = self.cursor.span_since(start);
         let problem = kind.problem(self.program.resolved_alias(self.text_at(span)));
         let Some(problem) = problem else { return Ok(()) };
-        // Types are compared by MLIR's parser, which does not name the op.
+        // MLIR's parser checks types, and its errors do not name the op.
         let names_op = !problem.starts_with("attribute type");
         let problem = syntax(span, problem).into();
         Err(if names_op { in_own_syntax(self.program.str(op), problem) } else { problem })
@@ -203,7 +204,7 @@ impl Parser<'_> {
     }
 }
 
-/// An integer of one bit.
+/// An `i1` integer.
 fn bit(grammar: &mut Grammar<'_, '_>) -> Result<()> {
     grammar.cursor.skip_space();
     let start = grammar.cursor.pos;

@@ -48,8 +48,9 @@ impl Parser<'_> {
         self.cursor.pos = end;
         self.finish(pending)
     }
-    /// Reads `attributes {...}` if that is next, which has none of what is written elsewhere. `has_attrs` says whether
-    /// arguments, and whether results, have attributes.
+    /// Reads `attributes {...}` if it is next. It may not have attributes that are written
+    /// elsewhere in the function; `has_attrs` is whether arguments, and whether results, have
+    /// attributes.
     fn parse_function_attributes(
         &mut self,
         pending: &mut PendingOp,
@@ -93,7 +94,8 @@ impl Parser<'_> {
         self.program.name_function(pending.function, symbol, name);
         Ok(())
     }
-    /// Reads `(%a: type {attrs} loc(...), ...)`, or without names in a declaration. Whether any has attributes.
+    /// Reads `(%a: type {attrs} loc(...), ...)`, or without names in a declaration. Returns whether
+    /// any argument has attributes.
     fn parse_function_args(&mut self, id: FuncId) -> Result<bool> {
         self.cursor.expect(b'(')?;
         let mut has_attrs = false;
@@ -143,7 +145,7 @@ impl Parser<'_> {
         let dict = self.parse_dict()?;
         Ok((dict.span, self.flush_attrs(base), dict.sharding))
     }
-    /// Reads `type` or `(type {attrs}, ...)`. Whether any has attributes.
+    /// Reads `type` or `(type {attrs}, ...)`. Returns whether any result has attributes.
     fn parse_function_results(&mut self, id: FuncId) -> Result<bool> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -186,7 +188,7 @@ impl Parser<'_> {
         }
         self.program.push_func_result(id, Port { attrs, ..Port::of_type(ty) });
     }
-    /// Arguments of a function with a body need names.
+    /// Checks that the arguments of a function with a body have names.
     fn check_named_args(&mut self, pending: &PendingOp) -> Result<()> {
         let Some(arg) = self.parts.args.iter().find(|arg| arg.name.is_empty()) else {
             return Ok(());
@@ -197,7 +199,7 @@ impl Parser<'_> {
         Err(Diagnostic::new(Code::Syntax, message).at(span).with_hint("%arg0: type").into())
     }
 
-    /// Moves attributes of the generic form of a function to its fields.
+    /// Moves the attributes of a function in generic form to its fields.
     pub(super) fn take_function(&mut self, pending: &mut PendingOp) -> Result<()> {
         let id = self.program.push_function(pending.op, StrId::NONE);
         pending.function = id;
@@ -271,7 +273,7 @@ impl Parser<'_> {
         dicts.resize(count, (AttrRange::default(), None));
         Ok(dicts)
     }
-    /// Completes a function whose regions are known.
+    /// Completes a function after its regions.
     pub(super) fn finish_function(&mut self, pending: &PendingOp) -> Result<()> {
         let id = pending.function;
         let regions = self.program.op_regions(pending.op).next();

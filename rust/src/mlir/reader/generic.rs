@@ -1,5 +1,5 @@
-//! The generic form, `"dialect.op"(%a)[^bb]<{props}>({regions}) {attrs} : (types) -> types`, and the
-//! attributes in it that are fields of an op in the program.
+//! Parses the generic form, `"dialect.op"(%a)[^bb]<{props}>({regions}) {attrs} : (types) -> types`,
+//! and moves attributes that are fields of an op in the program's tables.
 
 use super::parser::{After, Parser, PendingOp};
 use crate::error::{Code, Diagnostic, Error, Result, Span};
@@ -24,8 +24,8 @@ impl Parser<'_> {
         }
         self.parse_generic_tail(pending)
     }
-    /// Parses `{...}>`, the properties of an op. MLIR ignores those that a known op does not have, as all with a dialect in
-    /// their name are, but for ops without any.
+    /// Parses `{...}>`, the properties of an op. MLIR ignores properties that a known op does not
+    /// have, and all whose name has a dialect, unless the op has no properties at all.
     fn parse_properties(&mut self, pending: &mut PendingOp) -> Result<()> {
         self.cursor.skip_space();
         let start = self.cursor.pos;
@@ -49,7 +49,7 @@ impl Parser<'_> {
         }
         self.cursor.expect_for(b'>', "to close properties")
     }
-    /// Drops the attributes above `base` that an op of this kind cannot have as properties.
+    /// Drops the attributes above `base` that ops of this kind do not have as properties.
     fn drop_foreign(&mut self, kind: OpKind, base: usize) {
         let mut kept = base;
         for at in base..self.parts.attrs.len() {
@@ -110,7 +110,8 @@ impl Parser<'_> {
             Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
         })
     }
-    /// Checks that the text of an attribute, given with its name, starts with `start`, as those of its kind do.
+    /// Checks that the text of an attribute, given with its name, starts with `start`, as
+    /// attributes of its kind do.
     pub(super) fn require_start(
         &self,
         pending: &PendingOp,
@@ -125,7 +126,8 @@ impl Parser<'_> {
         let message = format!("'{op}' op attribute '{name}' failed to satisfy constraint: {kind}");
         Err(Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into())
     }
-    /// Checks that the region of a module has a block: without ops or a label there is none.
+    /// Checks that the region of a module has a block, which it does not if it has neither ops nor
+    /// a label.
     fn require_block(&self, pending: &PendingOp) -> Result<()> {
         let region = self.program.op_regions(pending.op).next();
         let blocks = region.map(|region| self.program.region_blocks(region));
@@ -139,12 +141,12 @@ impl Parser<'_> {
         let message = "region #0 ('bodyRegion') failed to verify constraint: region with 1 blocks";
         Err(self.wrong(pending, message))
     }
-    /// Checks that the visibility of a symbol, if it is written, is one.
+    /// Checks that the visibility of a symbol, if there is one, is valid.
     fn check_visibility(&self, pending: &PendingOp) -> Result<()> {
         let mut attrs = self.parts.attrs[pending.base.attrs..].iter();
         let given = attrs.find(|attr| self.program.str(attr.name) == "sym_visibility");
         let text = given.map(|attr| self.program.resolved_alias(self.text_at(attr.value)));
-        // Other kinds of attributes are refused later.
+        // Other kinds of attributes are rejected later.
         let text = text.and_then(|text| text.strip_prefix('"')?.strip_suffix('"'));
         match text.and_then(wrong_visibility) {
             None => Ok(()),
@@ -156,7 +158,7 @@ impl Parser<'_> {
         let message = format!("'{}' op {message}", self.program.str(pending.name.id));
         Diagnostic::new(Code::InvalidOp, message).at(self.name_span(pending)).into()
     }
-    /// Moves the attributes of an op in generic form that are fields in the program to these fields.
+    /// Moves the attributes of an op in generic form that are fields in the program's tables.
     pub(super) fn take_inherent(&mut self, pending: &mut PendingOp) -> Result<()> {
         match pending.name.kind {
             OpKind::Module => {

@@ -1,17 +1,17 @@
-//! Aliases that locations consist of: they may be defined further down, so they are kept until everything has been
-//! read.
+//! Locations that are aliases. These may be defined later in the text, so that they are checked at
+//! the end.
 
 use crate::error::{Diagnostic, Span};
 use crate::ir::Program;
 use crate::mlir::grammar::problem_of_alias;
 use rustc_hash::FxHashSet;
 
-/// The aliases that locations consist of.
+/// The locations of ops and arguments that are aliases.
 #[derive(Default)]
 pub(super) struct LocationAliases<'a> {
-    /// Those that were seen, and whether as the location of an argument: MLIR resolves these later.
+    /// The aliases that were used, and whether for an argument: MLIR resolves those later.
     seen: FxHashSet<(&'a str, bool)>,
-    /// Where each of them stands first.
+    /// The span of the first use of each.
     uses: Vec<Span>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> LocationAliases<'a> {
             self.uses.push(span);
         }
     }
-    /// What is wrong with them, now that all aliases of `program` are defined.
+    /// The errors in them, after all aliases of `program` are defined.
     pub fn problems(&self, program: &Program) -> Vec<Diagnostic> {
         let problem = |&span: &Span| {
             let name = program.strings().find(program.text().get(span));

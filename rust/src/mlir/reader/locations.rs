@@ -1,10 +1,11 @@
-//! Locations of ops and arguments, which are stepped over.
+//! Skips the locations of ops and arguments.
 
 use super::parser::Parser;
 use crate::error::{Result, Span};
 
 impl Parser<'_> {
-    /// Reads the location of an op, `loc(...)`, if it is next; the span of what is between the parentheses.
+    /// Reads the location of an op, `loc(...)`, if it is next; returns the span between the
+    /// parentheses.
     pub(super) fn skip_location(&mut self) -> Result<Span> {
         self.location(false)
     }

@@ -1,11 +1,12 @@
-//! The texts of types of tensors on a mesh of a topology: `!mpmd.mesh_tensor<"m1", tensor<8xf32>, sharding=<@mesh, [{"x"}]>>`.
+//! The text of types of tensors on a mesh of a topology:
+//! `!mpmd.mesh_tensor<"m1", tensor<8xf32>, sharding=<@mesh, [{"x"}]>>`.
 
 use crate::mlir::cursor::Cursor;
 
-/// The name that the type has behind the `!`, and the one behind its dialect in `!mpmd<mesh_tensor<...>>`.
+/// The name of the type: with its dialect, and inside `!mpmd<mesh_tensor<...>>`.
 const NAMES: [&str; 2] = ["!mpmd.mesh_tensor", "mesh_tensor"];
 
-/// The part of `text`, a type, behind its name, if it is such a type.
+/// The part of `text`, a type, after its name, if it is such a type.
 pub(super) fn body(text: &str) -> Option<&str> {
     let rest = text.strip_prefix(NAMES[0]).or_else(|| {
         let inner = text.strip_prefix("!mpmd")?.trim_start().strip_prefix('<')?;
@@ -19,7 +20,7 @@ pub(super) fn is_mesh_tensor(text: &str) -> bool {
     body(text).is_some()
 }
 
-/// `text`, an attribute, with white space behind commas and nowhere else, strings apart.
+/// `text`, an attribute, with white space only after commas; strings are unchanged.
 pub(super) fn respaced(text: &str) -> String {
     let (mut found, mut cursor) = (String::with_capacity(text.len()), Cursor::new(text, 0));
     loop {

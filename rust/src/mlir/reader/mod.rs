@@ -1,9 +1,9 @@
 //! Reading: ops from text to the tables of a program.
 //!
-//! [`Parser`](parser::Parser) has the position in the text and one field for each concern: the types seen so
-//! far, the names of values, the parts of incomplete ops, the records that are resolved at the end. Each
-//! file adds the methods that parse one form: `generic`, `own_syntax` with `formats`, `function`,
-//! `regions`, `sdy`. `read` has the loop over ops.
+//! [`Parser`](parser::Parser) has the position in the text and one field for each concern: the
+//! types seen so far, the names of values, the parts of incomplete ops, the records that are
+//! resolved at the end. Each file adds the methods that parse one form: `generic`, `custom_syntax`
+//! with `formats`, `function`, `regions`, `sdy`. `read` has the loop over ops.
 
 mod aliases;
 mod arity;

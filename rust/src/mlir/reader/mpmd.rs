@@ -1,4 +1,4 @@
-//! Parses ops of Shardy's dialect of pipelines, `mpmd`, in custom syntax.
+//! Parses ops of `mpmd`, Shardy's dialect for pipelines, in custom syntax.
 
 use super::mesh_tensor::respaced;
 use super::parser::{After, Parser, PendingOp};
@@ -10,7 +10,7 @@ use crate::mlir::attributes::AttrValue;
 use crate::mlir::cursor::syntax;
 use crate::mlir::meaning::{in_own_syntax, symbol_name, Target};
 
-/// The shardings that a fragment may have, in this order.
+/// The shardings that the header of a fragment may have, in this order.
 const SHARDINGS: [&str; 2] = ["in_shardings", "out_shardings"];
 
 impl Parser<'_> {
@@ -72,7 +72,7 @@ impl Parser<'_> {
         self.parse_operand()?;
         self.own_keyword(&pending, "name")?;
         self.cursor.expect(b'=')?;
-        // Its type is not written: a colon ends the custom syntax.
+        // The type of the string is not written: a colon ends the custom syntax.
         let read = match self.cursor.next_byte() {
             b'"' => self.cursor.string().map(|_| ()),
             _ => self.grammar().string_attribute(),
@@ -146,7 +146,7 @@ impl Parser<'_> {
         let header = self.cursor.pos;
         let mesh = self.parse_mesh_and_origin(&pending)?;
         let mut header = self.cursor.span_since(header);
-        // A comma may stand at the end.
+        // A trailing comma is allowed.
         let mut is_open = self.eat_comma();
         if is_open && self.cursor.eat_keyword("stage") {
             self.cursor.expect(b'=')?;
@@ -184,7 +184,7 @@ impl Parser<'_> {
         self.parse_computation(&mut pending, start)?;
         self.open_region(pending, After::FunctionType)
     }
-    /// Reads `mesh="m1", origin=["f"(1), "g"]`; the name of the mesh.
+    /// Reads `mesh="m1", origin=["f"(1), "g"]`; returns the name of the mesh.
     fn parse_mesh_and_origin(&mut self, pending: &PendingOp) -> Result<StrId> {
         self.own_keyword(pending, "mesh")?;
         self.cursor.expect(b'=')?;
@@ -214,14 +214,14 @@ impl Parser<'_> {
             }
         }
     }
-    /// `read`, what came of reading an origin, with what MLIR says of it in addition.
+    /// `read`, the result of reading an origin, with MLIR's additional message in errors.
     fn of_origin(&self, read: Result<()>) -> Result<()> {
         read.map_err(|mut error| {
             error.diagnostics.push(syntax(self.cursor.here(), "could not parse user origin."));
             error
         })
     }
-    /// Reads `(%a) {attrs} (%x: type)`, what stands before the region of an op that starts at `start`.
+    /// Reads `(%a) {attrs} (%x: type)`, the text before the region of an op that starts at `start`.
     fn parse_computation(&mut self, pending: &mut PendingOp, start: usize) -> Result<()> {
         self.cursor.expect(b'(')?;
         self.parse_operands()?;
@@ -229,11 +229,12 @@ impl Parser<'_> {
         pending.syntax = self.cursor.span_since(start);
         self.parse_body_args()
     }
-    /// `read`, what came of reading a part of the custom syntax of `pending`'s op.
+    /// `read`, the result of reading a part of the custom syntax of `pending`'s op, with errors
+    /// worded for it.
     fn own(&self, pending: &PendingOp, read: Result<()>) -> Result<()> {
         read.map_err(|error| in_own_syntax(self.program.str(pending.name.id), error))
     }
-    /// The string that the attribute at `span` is, without its quotes and its type.
+    /// The string attribute at `span`, without its quotes and its type.
     fn name_in(&mut self, span: Span) -> StrId {
         let text = self.program.resolved_alias(self.text_at(span)).trim();
         let name = text.strip_prefix('"').and_then(|text| text.rsplit_once('"'));
@@ -258,7 +259,8 @@ impl Parser<'_> {
         self.program.attach_payload(pending.op, payload);
     }
 
-    /// Moves the attributes of an op of the dialect in generic form that are fields in the program to these fields.
+    /// Moves the attributes of an op of the dialect in generic form that are fields in the
+    /// program's tables.
     pub(super) fn take_mpmd(&mut self, pending: &mut PendingOp) {
         match pending.name.kind {
             OpKind::Fragment => {
@@ -288,7 +290,8 @@ impl Parser<'_> {
         let mut attrs = self.parts.attrs[pending.base.attrs..].iter();
         attrs.find(|attr| self.program.str(attr.name) == name).map(|attr| attr.value)
     }
-    /// What the custom syntax of a fragment in generic form would have in front of shardings.
+    /// The text that the custom syntax of a fragment, which is in generic form, would have before
+    /// its shardings.
     fn generic_header(&self, pending: &PendingOp) -> String {
         let text = |name: &str| {
             let text = self.attr_of(pending, name).map_or("", |span| self.text_at(span));

@@ -1,8 +1,8 @@
 //! NUL characters between tokens, which MLIR's lexer skips as it does white space.
 //!
-//! Hardly any text has one. So the parser takes them for characters that no token starts with, and a text that it refuses
-//! is parsed again with spaces in their places. Those in strings and comments stay, and those in the bodies of attributes
-//! and types of dialects, where MLIR refuses them.
+//! Such characters are rare, so the parser rejects them, and if a text fails to parse, it is parsed
+//! again with a space for each of them. NULs in strings and comments are kept, and those in the
+//! bodies of dialect attributes and types, where MLIR rejects them.
 
 use memchr::memchr;
 
@@ -51,7 +51,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The end of a name at `start` with the body in angle brackets that may follow it.
+/// The end of the name at `start`, including a body in angle brackets.
 fn end_of_body(bytes: &[u8], start: usize) -> usize {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$.-".contains(byte);
     let mut at = start;

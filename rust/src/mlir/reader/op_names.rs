@@ -1,4 +1,4 @@
-//! The op names of the text, with their kinds and formats.
+//! The op names in the text, with their kinds and formats.
 
 use super::format_table::{format_of, Part};
 use crate::index::StrId;
@@ -45,7 +45,7 @@ impl<'a> OpNames<'a> {
     }
 }
 
-/// The dialect of the op called `name` if that is its name without the dialect.
+/// The dialect of the op whose name without dialect is `name`, if that may be omitted.
 pub(super) fn dialect_of_short(name: &str) -> Option<&'static str> {
     match name {
         "module" | "unrealized_conversion_cast" => Some("builtin"),

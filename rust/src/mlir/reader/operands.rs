@@ -33,7 +33,7 @@ impl<'a> Parser<'a> {
         self.cursor.skip_space();
         Ok(())
     }
-    /// Reads `%name`, returns `name`.
+    /// Reads `%name` and returns `name`.
     pub(super) fn parse_ssa_name(&mut self) -> Result<&'a str> {
         self.cursor.skip_space();
         if self.cursor.peek() != b'%' {
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
         let name = self.parse_ssa_name()?;
         let mut number = 0;
         let end = self.cursor.pos;
-        // A number is a token of its own, whatever stands between.
+        // `#2` is a token of its own, possibly after white space or a comment.
         let is_apart = matches!(self.cursor.peek(), b' ' | b'\n' | b'\t' | b'\r' | b'/');
         if is_apart && self.cursor.next_byte() != b'#' {
             self.cursor.pos = end;

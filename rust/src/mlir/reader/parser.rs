@@ -1,8 +1,9 @@
-//! The state of reading a program's text.
+//! The state of the parser.
 //!
-//! Nested ops are on an explicit stack of [`OpenRegion`]s, so that depth takes heap and not stack. The parts
-//! of an op are collected on stacks as well ([`Parts`]) and moved to the program's tables when the op is
-//! complete, after its regions: that is when MLIR creates it, which determines the order of uses.
+//! Nested ops are on an explicit stack of [`OpenRegion`]s, so that nesting takes no stack frames.
+//! The parts of an op are also collected on stacks ([`Parts`]) and moved to the program's tables
+//! when the op is complete, after its regions: that is when MLIR creates it, which determines the
+//! order of uses.
 
 use super::location_aliases::LocationAliases;
 use super::op_names::{OpName, OpNames};
@@ -17,7 +18,7 @@ use crate::mlir::grammar::Grammar;
 use crate::mlir::meaning::{Annotations, Notes};
 use crate::mlir::names::{Labels, NameUse, Names};
 
-/// The parser of a program; its fields do not depend on each other.
+/// The parser of a program. Its fields are independent of each other.
 pub(super) struct Parser<'a> {
     /// The position in the text.
     pub cursor: Cursor<'a>,
@@ -38,7 +39,7 @@ pub(super) struct Parser<'a> {
     /// The end of the last op, block label or opening brace.
     pub last_end: u32,
     pub templates: Templates,
-    /// A buffer for the key by which a signature is found.
+    /// A buffer for the key of a signature.
     pub signature_key: String,
 }
 
@@ -48,17 +49,17 @@ pub(super) struct PendingOp {
     pub op: OpId,
     pub name: OpName,
     pub is_generic: bool,
-    /// Where its text starts, leading space included.
+    /// The offset of its text, including leading space.
     pub start: u32,
-    /// Where its name starts.
+    /// The offset of its name.
     pub name_start: u32,
     /// The heights of the stacks of parts below its own parts.
     pub base: Heights,
-    /// The number of its types that are those of operands.
+    /// The number of types on the stack that are types of operands.
     pub num_inputs: usize,
     /// From its name to its types or first region.
     pub syntax: Span,
-    /// Its attribute dictionary, or the empty span where that would be.
+    /// Its attribute dictionary, or the empty span where one would be inserted.
     pub dict: Span,
     pub annotations: Annotations,
     /// The function, if it is a `func.func`.
@@ -70,7 +71,7 @@ pub(super) struct PendingOp {
 pub(super) enum After {
     /// More regions or `)`, then the rest of the generic form.
     Generic,
-    /// Nothing but the location.
+    /// Only the location.
     Nothing,
     /// The body of a `stablehlo.while`.
     Do,
@@ -78,7 +79,7 @@ pub(super) enum After {
     Signature,
     /// A colon and a function type.
     FunctionType,
-    /// A colon and the types of the results, which are those of the operands too.
+    /// A colon and the types of the results, which are also those of the operands.
     Types,
 }
 
@@ -87,10 +88,10 @@ pub(super) struct OpenRegion {
     /// The op that it belongs to.
     pub pending: PendingOp,
     pub after: After,
-    /// Where it starts.
+    /// Its offset.
     pub start: u32,
     pub first_block: BlockId,
-    /// The block that ops go to; `NONE` before there is one.
+    /// The block that ops are added to; `NONE` if there is none yet.
     pub block: BlockId,
 }
 
@@ -137,7 +138,7 @@ impl<'a> Parser<'a> {
     pub fn name_span(&self, pending: &PendingOp) -> Span {
         let mut cursor = Cursor::new(self.cursor.text(), pending.name_start as usize);
         if cursor.peek() == b'"' {
-            // It was parsed before, so it is closed.
+            // The string was parsed before, so it is closed.
             let _ = cursor.string();
         } else {
             cursor.name();

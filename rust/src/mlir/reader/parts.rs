@@ -1,5 +1,5 @@
-//! The parts of an op, operands, results, attributes, types, while it is parsed; then they become rows of the program's
-//! tables.
+//! The parts of an op while it is parsed: operands, results, attributes, types. They become rows of
+//! the program's tables when the op is complete.
 
 use crate::error::Span;
 use crate::index::{BlockId, TypeId};
@@ -30,9 +30,9 @@ pub(super) struct Parts<'a> {
     /// Types of operands, then those of results.
     pub types: Vec<TypeId>,
     pub attrs: Vec<Attr>,
-    /// First blocks and texts of regions.
+    /// The first block and the text of each region.
     pub regions: Vec<(BlockId, Span)>,
-    /// The arguments of the region that comes next.
+    /// The arguments of the next region.
     pub args: Vec<PendingArg<'a>>,
 }
 

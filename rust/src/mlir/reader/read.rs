@@ -1,4 +1,4 @@
-//! The main loop of the parser: one op after the other, without recursion.
+//! The main loop of the parser: parses ops one after the other, without recursion.
 
 use super::nuls::blanked;
 use super::op_names::dialect_of_short;
@@ -11,22 +11,22 @@ use crate::mlir::cursor::syntax;
 use crate::shardy::Version;
 use std::sync::Arc;
 
-/// The most memory that a byte of text takes while it is parsed: some 22 bytes where ops are shortest.
+/// The most memory for a byte of text while it is parsed: about 22 bytes for the shortest ops.
 const BYTES_PER_BYTE: usize = 24;
 
-/// Parses a module as the newest version of Shardy.
+/// Parses a module for the newest version of Shardy.
 pub fn parse(source: Arc<str>) -> Result<Program> {
     parse_shared(Arc::new(source), Version::NEWEST)
 }
 
-/// Parses a module as `shardy`, without copying its text.
+/// Parses a module for version `shardy`, without copying its text.
 pub fn parse_shared(source: Source, shardy: Version) -> Result<Program> {
     let parsed = read(source, shardy)?;
     Error::check(parsed.findings.problems)?;
     Ok(parsed.program)
 }
 
-/// A module that parses, with the errors found in it.
+/// A module that could be parsed, with the errors found in it.
 pub struct Parsed {
     /// The module, without invalid attributes.
     pub program: Program,
@@ -34,8 +34,8 @@ pub struct Parsed {
     pub findings: Findings,
 }
 
-/// Parses a module as `shardy`, without copying its text; fails on syntax errors only, other errors are returned with
-/// the module.
+/// Parses a module for version `shardy`, without copying its text. Fails only on syntax errors;
+/// other errors are returned with the module.
 pub fn read(source: Source, shardy: Version) -> Result<Parsed> {
     let given = source.clone();
     let parsed = read_without_nuls(source, shardy);
@@ -73,13 +73,13 @@ fn read_without_nuls(source: Source, shardy: Version) -> Result<Parsed> {
 }
 
 impl Parser<'_> {
-    /// Reserves space for half as many ops again as there are lines: some are implied, and passes add more.
+    /// Reserves memory for 1.5 ops for each line, since some ops are implied, and passes add more.
     fn reserve(&mut self) {
         /// The largest number of ops to reserve space for.
         const MAX_RESERVED: usize = 1 << 24;
-        /// The largest number of different ops to reserve space for.
+        /// The largest number of distinct ops to reserve memory for.
         const MAX_DIFFERENT: usize = 1 << 8;
-        /// The bytes of most keys of signatures.
+        /// The usual length of the key of a signature, in bytes.
         const USUAL_KEY: usize = 1 << 7;
         let text = self.cursor.text();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
@@ -137,7 +137,8 @@ impl Parser<'_> {
         self.finish_module(implicit, block);
         Ok(())
     }
-    /// The explicit module if that is all there is, else one around everything.
+    /// The module op: the only top-level op if it is a module, else an implicit module around
+    /// everything.
     fn finish_module(&mut self, implicit: PendingOp, block: BlockId) {
         let end = self.cursor.text().len() as u32;
         let first = self.program.first_op(block);
@@ -155,7 +156,8 @@ impl Parser<'_> {
         self.program.end_of_text(implicit.op);
     }
 
-    /// Checks that ops of `func` without the dialect in their name are directly in a function, and those of `builtin` not.
+    /// Checks that ops of `func` whose name omits the dialect are directly in a function, and those
+    /// of `builtin` are not.
     fn check_short_name(&self, name: &str, start: u32) -> Result<()> {
         let Some(dialect) = dialect_of_short(name) else { return Ok(()) };
         let default = self.default_dialect();

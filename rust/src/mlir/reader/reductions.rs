@@ -1,4 +1,5 @@
-//! How Shardy's collectives reduce: `max` before their axes, or `reduction_op = 1 : i32` in generic form.
+//! The reductions of Shardy's collectives: `max` before their axes, or `reduction_op = 1 : i32` in
+//! generic form.
 
 use super::parser::{Parser, PendingOp};
 use crate::attribute::too_new;
@@ -8,11 +9,11 @@ use crate::mlir::escapes::unescaped;
 use crate::sharding::ReductionOp;
 use crate::shardy::Change;
 
-/// The attribute of collectives that says how they reduce.
+/// The attribute of collectives with their reduction.
 const REDUCTION_OP: &str = "reduction_op";
 
 impl Parser<'_> {
-    /// Parses `max`, the reduction of a collective that reduces, or nothing, which is the sum.
+    /// Parses `max`, the reduction of a collective that reduces; without one, it is the sum.
     pub(super) fn parse_reduction(&mut self, pending: &mut PendingOp) -> Result<()> {
         if !reduces(pending.name.kind) {
             return Ok(());
@@ -73,7 +74,7 @@ impl Parser<'_> {
         pending.annotations.reduction_op = reduction_op;
         Ok(())
     }
-    /// Fails if the program's version of Shardy does not know `reduction_op`, written at `at`.
+    /// Fails if the program's version of Shardy does not have `reduction_op`, written at `at`.
     fn check_reduction(&self, reduction_op: ReductionOp, at: Span) -> Result<()> {
         let what = format!("the reduction '{}' of a collective", reduction_op.keyword());
         match too_new(&what, Change::ReductionOps, self.program.shardy()) {

@@ -54,7 +54,7 @@ impl Parser<'_> {
             self.cursor.expect(b'=')?;
             self.parse_operand()?;
             self.parts.args.push(PendingArg { name, offset, ty: TypeId::NONE });
-            // MLIR takes a comma behind the last one.
+            // MLIR accepts a trailing comma.
             if self.cursor.next_byte() != b')' {
                 self.cursor.expect(b',')?;
             }
@@ -88,7 +88,7 @@ impl Parser<'_> {
         }
         Ok(())
     }
-    /// Opens the body of a `stablehlo.while`, whose arguments are those of its condition.
+    /// Opens the body of a `stablehlo.while`, whose arguments have the names of its condition's.
     fn open_while_body(&mut self, pending: PendingOp) -> Result<()> {
         self.own_keyword(&pending, "do")?;
         let condition = self.region_block(&pending, 0);
@@ -108,7 +108,7 @@ impl Parser<'_> {
     pub(super) fn parse_reduce(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = pending.syntax.start as usize;
         let mut inits = Vec::new();
-        // MLIR takes a comma, or none, wherever there might be one.
+        // MLIR accepts optional commas here.
         loop {
             self.cursor.eat(b',');
             if !self.cursor.eat(b'(') {
@@ -147,7 +147,8 @@ impl Parser<'_> {
         self.imply_reducer(&pending, inner)?;
         self.finish(pending)
     }
-    /// Reads `reducer(%x: type, %y: type) (...) {`: elements, then accumulators are the arguments.
+    /// Reads `reducer(%x: type, %y: type) (...) {`; the block arguments are the elements, then the
+    /// accumulators.
     fn parse_reducer(&mut self, pending: PendingOp) -> Result<()> {
         self.skip_location()?;
         self.cursor.expect_keyword("reducer")?;

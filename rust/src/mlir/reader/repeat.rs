@@ -1,9 +1,10 @@
-//! Parses ops whose text equals that of an earlier op, their *template*, except for the names of values: such an
-//! op has the name, types, attributes and signature of its template, and only the names are parsed.
+//! Parses ops whose text equals that of an earlier op, their *template*, except for the names of
+//! values: such an op has the name, types, attributes and signature of its template, and only the
+//! value names are parsed.
 //!
-//! The parser works token by token, so equal text parses equally; whether the op continues on the next line is
-//! checked again. Ops with regions in their text, successors or structured attributes, terminators, and ops
-//! whose operands are in another order than in the text are not used as templates.
+//! The parser works token by token, so equal text parses equally; whether the op continues on the
+//! next line is checked again. Not used as templates: ops with regions in their text, successors or
+//! a payload; terminators; ops whose operands are in another order than in the text.
 
 use super::parser::Parser;
 use super::templates::Template;
@@ -15,7 +16,7 @@ use crate::mlir::meaning::NotesMark;
 use crate::mlir::names::NameUse;
 
 impl<'a> Parser<'a> {
-    /// Reads the op here if it has a template; false if not.
+    /// Parses the next op if it has a template; false if not.
     pub(super) fn parse_repeated(&mut self) -> Result<bool> {
         let start = self.cursor.pos;
         let Some((template, end)) = self.templates.find(self.cursor.text(), start) else {
@@ -41,7 +42,8 @@ impl<'a> Parser<'a> {
         self.program.insert_op(op, Place::End(block));
         Ok(true)
     }
-    /// The location that follows and the end of the op with it; `None` if the op may continue after it.
+    /// The location that follows, and the end of the op with it; `None` if the op may continue
+    /// after it.
     fn end_of_op(&mut self) -> Option<(Span, usize)> {
         let mut end = self.cursor.pos;
         let loc = self.skip_location().ok()?;
@@ -82,7 +84,7 @@ impl<'a> Parser<'a> {
         }
         Ok(op)
     }
-    /// Gives `op` the region that the syntax of `template` implies.
+    /// Adds the region that the syntax of `template` implies to `op`.
     fn repeat_reducer(&mut self, template: OpId, op: OpId) {
         let Some(region) = self.program.op_regions(template).next() else { return };
         let block = self.program.region_entry(region);
@@ -99,7 +101,7 @@ impl<'a> Parser<'a> {
         let mut number = 0;
         if cursor.peek() == b'#' {
             cursor.pos += 1;
-            // It was a number in the template.
+            // In the template, a number is at this place.
             number = cursor.digits().unwrap_or(0) as u32;
         }
         let name = self.text_at(Span::new(span.start + 1, span.end));
@@ -139,7 +141,8 @@ impl Parser<'_> {
         let Some(is_named) = self.is_template(mark.op, text) else { return };
         self.templates.keep(split, mark.op, is_named, annotations);
     }
-    /// Whether the results of `op`, whose `text` was split, have a name; `None` if it can be no template.
+    /// Whether the results of `op`, whose `text` was split, have a name; `None` if it cannot be a
+    /// template.
     fn is_template(&self, op: OpId, text: Span) -> Option<bool> {
         let kind = self.program.kind(op);
         let is_implied = |region| self.program.printing().region_span(region).is_empty();
@@ -153,7 +156,7 @@ impl Parser<'_> {
         }
         let whole = self.program.printing().op(op);
         self.ends_as_split(text.end, whole.span, whole.loc).then_some(())?;
-        // The names are those of the results and the operands, in this order.
+        // The names have to be those of the results and the operands, in this order.
         let names = &self.templates.names;
         let operands = self.program.operand_names(op);
         let results = names.len().checked_sub(operands.len())?;
@@ -170,7 +173,8 @@ impl Parser<'_> {
         };
         (in_order && is_named).then_some(results == 1)
     }
-    /// Whether an op at `span` with location `loc` has `end` as the end of what is before the location.
+    /// Whether `end` is the end of the text before the location of an op at `span` with location
+    /// `loc`.
     fn ends_as_split(&self, end: u32, span: Span, loc: Span) -> bool {
         if loc == Span::EMPTY {
             return span.end == end;

@@ -68,7 +68,8 @@ impl Parser<'_> {
         }
         Ok(self.cursor.span_since(start))
     }
-    /// Parses ops of one tensor: `axes %x name=attr {attrs} : type`, each part where the op has it.
+    /// Parses ops of one tensor: `axes %x name=attr {attrs} : type`, with those parts that the op
+    /// has.
     fn parse_tensor_op(&mut self, mut pending: PendingOp) -> Result<()> {
         let start = self.cursor.pos;
         let kind = pending.name.kind;
@@ -131,7 +132,7 @@ impl Parser<'_> {
         }
         self.finish(pending)
     }
-    /// Parses a direction in quotes; the span is that of what they quote.
+    /// Parses a direction in quotes; returns the span between the quotes.
     fn parse_quoted_direction(&mut self, pending: &PendingOp) -> Result<Span> {
         let start = self.cursor.pos;
         let word = unescaped(self.cursor.string()?);
@@ -141,7 +142,7 @@ impl Parser<'_> {
         }
         Err(self.no_case(pending, "allowed_direction", &word, quoted))
     }
-    /// The error that `word` is no case of the enumeration that attribute `name` is of.
+    /// The error that `word` is not a case of the enumeration of attribute `name`.
     pub(super) fn no_case(&self, pending: &PendingOp, name: &str, word: &str, at: Span) -> Error {
         let message = format!("invalid {name} attribute specification: \"{word}\"");
         in_own_syntax(self.program.str(pending.name.id), syntax(at, message).into())
@@ -220,7 +221,7 @@ impl Parser<'_> {
     }
 }
 
-/// The form of the axes before the operand of ops of one tensor; `None` for those that have none there.
+/// The form of the axes before the operand of an op of one tensor; `None` if it has none there.
 const fn form_of_axes(kind: OpKind) -> Option<Form> {
     match kind {
         OpKind::ShardingConstraint

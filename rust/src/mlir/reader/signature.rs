@@ -1,12 +1,13 @@
-//! Signatures of ops: the text that their rules may depend on.
+//! Signatures of ops: the text that sharding rules may depend on.
 
 use super::parser::{Parser, PendingOp};
 use crate::index::SignatureId;
 use crate::ir::{may_have_rule, write_attr, Signature, Type};
 
 impl Parser<'_> {
-    /// The signature of an op whose parts are all on the stacks; `NONE` if such ops have no rules, unless their attributes are
-    /// in their syntax, which is found by their signature.
+    /// The signature of an op whose parts are all on the stacks; `NONE` if such ops have no rules,
+    /// or if it is in generic form and has no tensors. An op in custom syntax without tensors has
+    /// one, because its attributes are found by it.
     pub(super) fn signature_of(&mut self, pending: &PendingOp) -> SignatureId {
         let name = pending.name;
         let types = &self.parts.types[pending.base.types..];

@@ -1,4 +1,5 @@
-//! Refuses attributes that the custom syntax of an op spells and its dictionary repeats, as newer versions of MLIR do.
+//! Rejects dictionaries that repeat attributes of the op's custom syntax, as newer versions of MLIR
+//! do.
 
 use super::parser::{Parser, PendingOp};
 use crate::error::Result;
@@ -8,8 +9,8 @@ use crate::mlir::meaning::{axes_attribute, in_own_syntax};
 use crate::shardy::Change;
 
 impl Parser<'_> {
-    /// Fails if the dictionary of `pending`'s op, which is on the stack of attributes, has one that is part of the op's
-    /// custom syntax.
+    /// Fails if the dictionary of `pending`'s op, which is on the stack of attributes, has an
+    /// attribute that is part of the op's custom syntax.
     pub(super) fn check_strict(&self, pending: &PendingOp) -> Result<()> {
         let attrs = &self.parts.attrs[pending.base.attrs..];
         if attrs.is_empty() || !self.program.shardy().has(Change::StrictDictionaries) {

@@ -1,8 +1,8 @@
-//! Templates: ops whose text, without the names of values, later ops may repeat.
+//! Templates: ops whose text, except for the names of values, is repeated by later ops.
 //!
-//! The lines of a model's program repeat a few hundred different ones, with other names of values. So the
-//! text of an op on one line is split at these names, and if an op with the same pieces was parsed
-//! before, that is its template.
+//! The lines of a model's program repeat a few hundred different ones, with other value names. So
+//! the text of an op on one line is split at these names. If an op with the same pieces was parsed
+//! before, it is the template.
 
 use crate::error::Span;
 use crate::index::OpId;
@@ -21,13 +21,13 @@ const MAX_TEMPLATES: usize = 1 << 14;
 #[derive(Clone)]
 pub(super) struct Template {
     pub op: OpId,
-    /// Its text without space before it and location.
+    /// Its text without leading space and location.
     text: Span,
-    /// Where the names in its text are, in [`Templates::kept_names`].
+    /// The range in [`Templates::kept_names`] of the names in its text.
     names: Range<usize>,
     /// Whether its results have a name.
     pub is_named: bool,
-    /// Its shardings and rule among the notes.
+    /// The range of its shardings and rule in the notes.
     pub annotations: Range<usize>,
 }
 
@@ -38,19 +38,19 @@ pub(super) struct Templates {
     known: FxHashMap<u64, Template>,
     /// The names in the texts of the templates.
     kept_names: Vec<Span>,
-    /// The names, `%` included.
+    /// The names in the text that was split, with `%`.
     pub names: Vec<Span>,
-    /// What to add to offsets in the template, from each piece of its text on.
+    /// Offsets in the template's text, each with the number to add from there on.
     shifts: Vec<(u32, u32)>,
     /// The hash of the pieces; 0 if the text could not be split.
     hash: u64,
-    /// The span of the text that was split, without space before it and location.
+    /// The span of the text that was split, without leading space and location.
     text: Span,
 }
 
 impl Templates {
-    /// Splits the line at `start` of `text` and finds its template, and the end of the op without its
-    /// location.
+    /// Splits the line at `start` of `text`. Returns its template, and the end of the op without
+    /// its location.
     #[inline]
     pub fn find(&mut self, text: &str, start: usize) -> Option<(Template, usize)> {
         if !self.split(text, start) {
@@ -60,12 +60,12 @@ impl Templates {
         let template = self.like(text)?;
         Some((template, self.text.end as usize))
     }
-    /// Makes space for this many templates.
+    /// Reserves memory for this many templates.
     pub fn reserve(&mut self, count: usize) {
         self.known.reserve(count);
         self.kept_names.reserve(2 * count);
     }
-    /// The hash and the span of the text that was split, if it could be.
+    /// The hash and the span of the text that was split, if it could be split.
     pub fn taken_apart(&self) -> Option<(u64, Span)> {
         (self.hash != 0).then_some((self.hash, self.text))
     }
@@ -123,7 +123,7 @@ impl Templates {
             at = cursor.pos;
         }
     }
-    /// The template that has the same pieces.
+    /// The template with the same pieces.
     #[inline]
     fn like(&mut self, text: &str) -> Option<Template> {
         let template = self.known.get(&self.hash)?;
@@ -145,7 +145,7 @@ impl Templates {
         self.shifts.push((other, own.wrapping_sub(other)));
         (piece(own, self.text.end) == piece(other, template.text.end)).then(|| template.clone())
     }
-    /// The span in the text that was split that corresponds to `span` of the template.
+    /// The span that corresponds, in the text that was split, to `span` of the template.
     pub fn shifted(&self, span: Span) -> Span {
         let after = self.shifts.iter().rev().find(|(start, _)| *start <= span.start);
         let shift = after.map_or(0, |(_, shift)| *shift);

@@ -59,7 +59,7 @@ impl<'a> Types<'a> {
             }
         }
     }
-    /// Reads types up to `)`, the opening one being read already.
+    /// Reads types up to `)`; the opening parenthesis was read already.
     pub fn read_list(
         &mut self,
         cursor: &mut Cursor<'a>,
@@ -87,7 +87,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// Types whose texts appear for the first time.
+/// Parses types whose texts appear for the first time.
 struct NewType<'t, 'a> {
     types: &'t mut Types<'a>,
     program: &'t mut Program,
@@ -135,7 +135,7 @@ impl<'a> NewType<'_, 'a> {
         let mut cursor = Cursor::new(self.text, start + skipped);
         cursor.expect(b'<')?;
         let mesh = self.attribute(&mut cursor)?;
-        // The name is kept without its type.
+        // The name is kept without its attribute type.
         let mesh = mesh.rfind('"').map_or(&*mesh, |end| &mesh[..=end]);
         let mut printed = format!("!mpmd.mesh_tensor<{mesh}, ");
         cursor.expect(b',')?;
@@ -165,7 +165,7 @@ impl<'a> NewType<'_, 'a> {
         let text = self.program.intern(&printed);
         Ok(self.program.intern_type(Type::MeshTensor { shape, tensor, text }, &printed))
     }
-    /// The attribute at `cursor`, or what it is an alias of, as MLIR prints it.
+    /// The attribute at `cursor`, with aliases resolved, as MLIR prints it.
     fn attribute(&self, cursor: &mut Cursor<'a>) -> Result<String> {
         cursor.skip_space();
         let start = cursor.pos;
@@ -194,7 +194,7 @@ impl<'a> NewType<'_, 'a> {
         }
         Ok(Type::Tuple(elements))
     }
-    /// The tensor type that `text`, at offset `start` and of these parts, is.
+    /// The tensor type of `text`, at offset `start`, with these parts.
     fn tensor(&mut self, text: &'a str, start: usize, parts: TensorParts) -> Result<TypeId> {
         if let Some(&id) = self.types.ids.get(text) {
             return Ok(id);
@@ -238,7 +238,7 @@ impl<'a> NewType<'_, 'a> {
     fn text_at(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("").trim()
     }
-    /// The body of type alias `name`, which is used at `span` and has to be defined before.
+    /// The body of type alias `name`, which is used at `span` and must be defined before.
     fn alias_body(&mut self, name: &str, span: Span) -> Result<Span> {
         let program = &*self.program;
         program.strings().find(name).and_then(|id| program.alias(id)).ok_or_else(|| {
@@ -248,19 +248,19 @@ impl<'a> NewType<'_, 'a> {
     }
 }
 
-/// Whether `text`, which is a type, is an alias of one.
+/// Whether `text`, a type, is an alias.
 fn is_alias(text: &str) -> bool {
     text.starts_with('!') && !text.contains(['.', '<'])
 }
 
-/// What is between the `<` behind `name` and the final `>`.
+/// The text between the `<` after `name` and the final `>`.
 fn inside<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut cursor = Cursor::new(text.strip_prefix(name)?, 0);
     cursor.eat(b'<').then_some(())?;
     cursor.text()[cursor.pos..].strip_suffix('>')
 }
 
-/// `text`, a type, with space where MLIR prints some: behind commas.
+/// `text`, a type, with a space after each comma, as MLIR prints it.
 fn spaced(text: &str) -> Cow<'_, str> {
     let mut parts = text.split(", ");
     if !parts.any(|part| part.contains(|c: char| c.is_ascii_whitespace())) {

@@ -1,9 +1,9 @@
-//! What is wrong with a text, and where.
+//! Errors in a text, and their spans.
 
 use super::super::parse;
 use crate::error::Code;
 
-/// The code of the first mistake in `text`, and the text that it points at.
+/// The code of the first error in `text`, and the text at its span.
 fn mistake(text: &str) -> (Code, &str) {
     let error = parse(text.into()).map(|_| ()).expect_err(text);
     let span = error.diagnostics[0].span.expect("mistakes in text have places");

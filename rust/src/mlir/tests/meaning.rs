@@ -1,4 +1,4 @@
-//! What the parser makes of the text.
+//! The program that the parser makes of a text.
 
 use super::{op, ops, parsed, uses, value, EVERY_SYNTAX};
 use crate::attribute::print_sharding;

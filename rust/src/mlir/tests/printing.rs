@@ -1,4 +1,4 @@
-//! Changes that are spliced into the text.
+//! Edits that are spliced into the text.
 
 use super::super::{parse, print, print_in_pieces};
 use super::{op, ops, parsed, value, EVERY_SYNTAX};
@@ -158,7 +158,7 @@ fn clones_beside_their_original_get_other_names() {
     let mut program = parsed(text);
     let outer = op(&program, "%2");
     let inner = op(&program, "%1");
-    // The clone of the outer op comes to stand before it, the inner op right in its scope.
+    // The clone of the outer op is before it, so that the inner op is in its scope.
     let clone = program.clone_op(outer, &mut ValueMap::default(), true);
     program.insert_op(clone, Place::Before(outer));
     program.move_op(outer, Place::Before(inner));
@@ -185,7 +185,7 @@ func.func @f() {
     assert!(print(&program).contains("func.call @g()"));
 }
 
-/// Texts that are given away in pieces, some in the middle of an op, some all of one copy.
+/// Texts that are passed on in pieces, some in the middle of an op, some in one copy.
 #[test]
 fn pieces_are_the_whole() {
     let pieces = |program: &Program| {

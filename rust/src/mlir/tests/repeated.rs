@@ -1,4 +1,4 @@
-//! Ops written like one before are read like it, whatever stands around them.
+//! Ops that repeat the text of an earlier op are parsed like it, whatever is around them.
 
 use super::{op, parse, parsed, print, uses, value};
 use crate::error::Code;
@@ -75,7 +75,7 @@ fn what_follows_a_repeated_op_is_looked_at() {
     assert_eq!(print(&program), text);
     assert_eq!(program.attr(op(&program, "%2"), "s"), Some("\"%b\""));
     assert_eq!(program.text().get(program.loc(op(&program, "%5"))), "\"next line\"");
-    // A comma makes it go on, and what follows is no type.
+    // The comma continues the op, but no type follows.
     let line = "%5 = stablehlo.iota dim = 0 : tensor<2xf32>\n";
     let longer = text.replace(line, &format!("{line}, "));
     let error = parse(longer.as_str().into()).expect_err("an op is no type");

@@ -27,7 +27,7 @@ pub fn inline_constant(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// The constant that chooses the branch of `op`.
+/// The constant index of the branch of `op`.
 fn constant_index(driver: &Driver, op: OpId) -> Option<usize> {
     let program = &*driver.program;
     let index = program.operands(op).next()?;

@@ -1,4 +1,5 @@
-//! Collectives: the patterns labelled `sdy-collective`, in the order in which MLIR tries them.
+//! The canonicalization patterns of collectives, labelled `sdy-collective`, in the order in which
+//! MLIR tries them.
 
 use super::driver::Driver;
 use crate::axis::{push_or_merge, AxisRef};
@@ -61,7 +62,7 @@ pub(super) fn out_sharding(program: &Program, op: OpId) -> ShardingId {
     program.sharding(program.result(op, 0))
 }
 
-/// Makes an op of `kind` on `input` right before `root`, in place of the ops `locs`.
+/// Makes an op of `kind` on `input` right before `root`, with the fused location of the ops `locs`.
 pub(super) fn create(
     driver: &mut Driver,
     root: OpId,
@@ -102,7 +103,7 @@ fn drop_slice_of_gather(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Erases an all-reduce over axes that its operand made unreduced from replicated.
+/// Erases an all-reduce over axes that its operand changed from replicated to unreduced.
 fn drop_reduce_of_replicated(driver: &mut Driver, op: OpId) -> bool {
     let input = input_of_kind(driver.program, op, OpKind::ReplicatedToUnreduced);
     let Some(input) = input else { return false };
@@ -113,7 +114,8 @@ fn drop_reduce_of_replicated(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Turns an all-reduce over axes that its operand made unreduced from sharded into an all-gather.
+/// Turns an all-reduce over axes that its operand changed from sharded to unreduced into an
+/// all-gather.
 fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     let input = input_of_kind(driver.program, op, OpKind::ShardedToUnreduced);
     let Some(input) = input else { return false };
@@ -134,7 +136,7 @@ fn gather_instead_of_reduce(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Fuses two all-to-alls that share no dim.
+/// Fuses two all-to-alls that have no dim in common.
 fn fuse_all_to_alls(driver: &mut Driver, op: OpId) -> bool {
     let Some(inner) = input_of_kind(driver.program, op, OpKind::AllToAll) else { return false };
     let program = &driver.program;
@@ -167,7 +169,7 @@ fn drop_unused(driver: &mut Driver, op: OpId) -> bool {
     !is_used
 }
 
-/// Erases a permute to an equivalent sharding.
+/// Erases a collective permute to an equivalent sharding.
 fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (from, to) = (driver.program.sharding_of(input), out_sharding(driver.program, op));
@@ -181,8 +183,8 @@ fn drop_equivalent_permute(driver: &mut Driver, op: OpId) -> bool {
     is_same
 }
 
-/// Turns an all-reduce whose uses are all the same all-slice, which covers the reduced axes, into a
-/// reduce-scatter; further axes of the slice are sliced afterwards.
+/// Turns an all-reduce whose users are all the same all-slice, which covers the reduced axes, into
+/// a reduce-scatter; further axes of the slice are sliced afterwards.
 fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     let Some(reduce) = input_of_kind(driver.program, op, OpKind::AllReduce) else { return false };
     let reduced = driver.program.result(reduce, 0);
@@ -221,11 +223,11 @@ fn fuse_reduce_scatter(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Axes for each dim, taken and left.
+/// For each dim the axes that are taken, and the axes that are left.
 type Split = (Vec<Vec<AxisRef>>, Vec<Vec<AxisRef>>);
 
-/// Splits the axes of each dim into the longest prefix of `reduced` axes and the rest; `None` if some
-/// reduced axis is in no prefix.
+/// Splits the axes of each dim into the longest prefix of `reduced` axes and the rest; `None` if
+/// some reduced axis is in no such prefix.
 fn split_slicing(mut reduced: Vec<AxisRef>, slicing: &[Vec<AxisRef>]) -> Option<Split> {
     let (mut scattered, mut residual) = (Vec::new(), Vec::new());
     for dim in slicing {

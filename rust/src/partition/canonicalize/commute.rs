@@ -1,10 +1,10 @@
-//! Moves constant operands of commutative ops behind the others.
+//! Moves constant operands of commutative ops after the others.
 
 use super::constants::Constants;
 use crate::index::{OpId, UseId, ValueId};
 use crate::ir::Program;
 
-/// Ops of `chlo` that MLIR knows as commutative.
+/// CHLO ops that MLIR knows to be commutative.
 const COMMUTATIVE: [&str; 8] = [
     "chlo.broadcast_add",
     "chlo.broadcast_and",
@@ -21,7 +21,7 @@ pub fn has_commutative_ops(program: &Program) -> bool {
     COMMUTATIVE.iter().any(|name| program.strings().find(name).is_some())
 }
 
-/// Moves the constant operands of a commutative op behind the others; true if any moved.
+/// Moves the constant operands of a commutative op after the others; returns whether any moved.
 pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
     let name = program.op_name(op);
     if !name.starts_with("chlo.") || !COMMUTATIVE.contains(&name) {
@@ -44,7 +44,7 @@ pub fn move_constants_back(program: &mut Program, op: OpId) -> bool {
     if old == new {
         return false;
     }
-    // Their types need not be the same.
+    // The operands may have different types.
     program.update_types(op);
     true
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// The scope of a constant, its op's name, its type, and the hash of its value.
 type Key = (RegionId, StrId, TypeId, u64);
 
-/// The constants that the folder has merged or hoisted so far.
+/// The constants that were merged or hoisted so far, as in MLIR's operation folder.
 #[derive(Default)]
 pub struct Constants {
     kept: FxHashMap<Key, Vec<OpId>>,
@@ -22,7 +22,7 @@ impl Constants {
     fn owns(&self, op: OpId) -> bool {
         op.is_some() && self.is_owned.get(op.index()).copied().unwrap_or(false)
     }
-    /// Removes `op`, which is about to be erased.
+    /// Removes `op`, which will be erased.
     pub fn forget(&mut self, program: &Program, op: OpId) {
         if self.owns(op) {
             self.is_owned[op.index()] = false;
@@ -32,8 +32,8 @@ impl Constants {
             }
         }
     }
-    /// Moves `op` to the start of its block if other ops were inserted before it. True if `op` is one of
-    /// these constants, which has nothing more to fold.
+    /// Moves `op` to the start of its block if other ops were inserted before it. Returns whether
+    /// `op` is one of these constants; then it needs no folding.
     pub fn rehoist(&self, program: &mut Program, op: OpId) -> bool {
         if !self.owns(op) {
             return false;
@@ -47,8 +47,8 @@ impl Constants {
             program.move_op(op, Place::Start(block));
         }
     }
-    /// Adds `op`, a constant: merges it into an equal one of its scope, or hoists it. False if it was merged
-    /// and erased.
+    /// Adds `op`, a constant: merges it into an equal one in its scope, or hoists it. Returns false
+    /// if it was merged and erased.
     pub fn insert(&mut self, program: &mut Program, op: OpId) -> bool {
         let block = program.parent_block(op);
         let region = scope(program, block);
@@ -79,7 +79,7 @@ fn key(program: &Program, region: RegionId, op: OpId) -> Key {
     (region, program.op_name_id(op), ty, program.constant_hash(op))
 }
 
-/// The innermost region around `block` whose op is, or may be, isolated from above.
+/// The innermost region around `block` whose op is isolated from above, or may be.
 fn scope(program: &Program, block: BlockId) -> RegionId {
     let mut region = program.block_region(block);
     loop {

@@ -1,10 +1,10 @@
-//! Ops that are dead if they have no uses.
+//! Finds ops that are dead if they have no uses.
 
 use crate::index::OpId;
 use crate::ir::{OpKind, OpTraits, Program};
 
-/// Whether `op` has no side effects and is no terminator, so that it is dead if its results have no uses.
-/// Takes linear time in the ops inside it.
+/// Whether `op` has no side effects and is not a terminator, so that it is dead if its results have
+/// no uses. Takes linear time in the ops inside it.
 pub fn has_no_effect(program: &Program, op: OpId) -> bool {
     let Some(known) = program.traits(op) else { return false };
     if known.has(OpTraits::TERMINATOR) {
@@ -32,7 +32,7 @@ pub fn has_no_effect(program: &Program, op: OpId) -> bool {
     true
 }
 
-/// Whether a custom call has the attribute of a side effect.
+/// Whether a custom call has `has_side_effect = true`.
 fn has_side_effect(program: &Program, op: OpId) -> bool {
     program.attr(op, "has_side_effect").is_some_and(|value| value.trim() == "true")
 }

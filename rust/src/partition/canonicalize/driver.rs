@@ -1,4 +1,5 @@
-//! The greedy driver: the worklist, and the rewrites of MLIR's driver that do not depend on patterns.
+//! The greedy pattern rewrite driver: the worklist, and those of MLIR's rewrites that are
+//! independent of patterns.
 
 use super::commute::{has_commutative_ops, move_constants_back};
 use super::constants::Constants;
@@ -9,34 +10,34 @@ use crate::index::{Id, OpId, ValueId};
 use crate::ir::{InsertPoint, NewOp, OpKind, Place, Program};
 use rustc_hash::FxHashSet;
 
-/// Constants that are folded, besides those of `OpKind::Constant`.
+/// Constants that are folded, besides ops of kind `OpKind::Constant`.
 const CONSTANTS: [&str; 3] = ["chlo.constant", "func.constant", "arith.constant"];
 
-/// Patterns for the driver.
+/// A set of patterns.
 pub trait Patterns {
-    /// The kinds of ops that they match; `None` if they may match others.
+    /// The kinds of ops that the patterns match; `None` if they may match others.
     fn kinds(&self) -> Option<Vec<OpKind>> {
         None
     }
-    /// Tries the patterns on `op`; true if one matched.
+    /// Tries the patterns on `op`; returns whether one matched.
     fn apply(&mut self, driver: &mut Driver<'_>, op: OpId) -> bool;
 }
 
 /// Configuration of the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Whether ops are visited first to last, rather than last to first.
+    /// Whether ops are visited from first to last, instead of from last to first.
     pub top_down: bool,
     /// The most iterations.
     pub max_iterations: Option<usize>,
-    /// The most matches of an iteration.
+    /// The most pattern matches in an iteration.
     pub max_rewrites: Option<usize>,
-    /// Whether dead ops are searched for again after an iteration.
+    /// Whether dead ops are searched again after an iteration.
     pub erases_dead: bool,
 }
 
 impl Config {
-    /// MLIR's default limit of iterations, which is never reached in practice.
+    /// MLIR's default limit of iterations, which is not reached in practice.
     pub const MAX_ITERATIONS: usize = 10;
 }
 
@@ -51,7 +52,8 @@ impl Default for Config {
     }
 }
 
-/// Applies `patterns` to the ops inside `root` until nothing changes. False if a limit was reached before.
+/// Applies `patterns` to the ops inside `root` until nothing changes. Returns false if a limit was
+/// reached before.
 pub fn apply_greedily(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -83,8 +85,8 @@ pub fn apply_greedily(
     Ok(true)
 }
 
-/// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not, dead ops
-/// are erased, and their order does not matter.
+/// Whether some op may match a pattern for `kinds`, be hoisted, or have its operands moved. If not,
+/// only dead ops are erased, in any order.
 fn may_change(program: &Program, kinds: &[OpKind]) -> bool {
     program.has_any(kinds)
         || program.has_any(&[OpKind::Constant])
@@ -103,10 +105,10 @@ fn erase_dead(program: &mut Program, root: OpId) {
     }
 }
 
-/// Not in the worklist.
+/// The op is not in the worklist.
 const ABSENT: u32 = u32::MAX;
 
-/// The worklist, and the program it is about.
+/// The worklist, with the program that is rewritten.
 pub struct Driver<'a> {
     /// The program.
     pub program: &'a mut Program,
@@ -114,10 +116,10 @@ pub struct Driver<'a> {
     root: OpId,
     constants: Constants,
     worklist: Vec<OpId>,
-    /// The position of each op in the worklist.
+    /// For each op its index in the worklist.
     place: Vec<u32>,
-    /// The position of each op in the program at the start of the iteration; a new op has that of the op
-    /// that it was made for.
+    /// For each op its position in the program at the start of the iteration; a new op has the
+    /// position of the op for which it was made.
     order: Vec<u32>,
     changed: bool,
 }
@@ -153,7 +155,7 @@ impl<'a> Driver<'a> {
             }
         }
     }
-    /// Visits every op, and those that are pushed by changes; true if anything changed.
+    /// Visits every op, and the ops that changes push; returns whether anything changed.
     fn run_once(mut self, patterns: &mut dyn Patterns, config: Config) -> bool {
         let root = self.root;
         self.place.resize(self.program.num_op_ids(), ABSENT);
@@ -191,7 +193,7 @@ impl<'a> Driver<'a> {
         }
         self.changed
     }
-    /// True if a pattern matched.
+    /// Visits `op`; returns whether a pattern matched.
     fn visit(&mut self, op: OpId, patterns: &mut dyn Patterns) -> bool {
         if self.is_unused(op) && has_no_effect(self.program, op) {
             self.erase(op);
@@ -223,7 +225,7 @@ impl<'a> Driver<'a> {
             next = self.program.parent_op(op);
         }
     }
-    /// Removes `op` from the worklist, and from the folder's constants.
+    /// Removes `op` from the worklist, and from the constants.
     pub(super) fn forget(&mut self, op: OpId) {
         if let Some(place) = self.place.get_mut(op.index()).filter(|place| **place != ABSENT) {
             self.worklist[*place as usize] = OpId::NONE;
@@ -231,8 +233,8 @@ impl<'a> Driver<'a> {
         }
         self.constants.forget(self.program, op);
     }
-    /// Pushes the ops that define operands of `op`, if at most one other op uses the operand: once `op` is
-    /// erased they may be dead, or match a pattern.
+    /// Pushes the ops that define operands of `op`, if at most one other op uses the operand: after
+    /// `op` is erased, they may be dead or match a pattern.
     fn push_operands(&mut self, op: OpId) {
         let mut seen = FxHashSet::default();
         for index in 0..self.program.num_operands(op) {
@@ -251,8 +253,8 @@ impl<'a> Driver<'a> {
             }
         }
     }
-    /// Erases `op`, whose results have no uses, with all ops inside it: inner ops first, each block from its
-    /// end, so that an op has no users when it is erased.
+    /// Erases `op`, whose results have no uses, with all ops inside it: inner ops first, and each
+    /// block from its end, so that an op has no users when it is erased.
     pub fn erase(&mut self, op: OpId) {
         for inner in self.outward(op) {
             self.push_operands(inner);

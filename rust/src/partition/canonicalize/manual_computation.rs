@@ -1,4 +1,4 @@
-//! Removes unused inputs of manual computations, and redundant manual computations.
+//! Removes unused inputs of manual computations, and manual computations that have no effect.
 
 use super::driver::Driver;
 use crate::index::{BlockId, OpId, ShardingId, StrId, ValueId};
@@ -23,7 +23,7 @@ pub fn drop_unused_inputs(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Erases a manual computation without inputs, outputs and ops; inlines the body of one whose manual axes
+/// Erases a manual computation without inputs, outputs and ops; inlines the body if the manual axes
 /// have size 1.
 pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
     let program = &mut *driver.program;
@@ -38,7 +38,7 @@ pub fn drop_redundant(driver: &mut Driver, op: OpId) -> bool {
     if (has_values && !has_one_device(program, op, block)) || !is_inlinable(program, op) {
         return false;
     }
-    // Inlined ops are visited from the next iteration on.
+    // Inlined ops are visited only from the next iteration on.
     let inside: Vec<OpId> = program.pre_order(op).skip(1).collect();
     for inner in inside {
         driver.forget(inner);
@@ -63,22 +63,23 @@ fn has_one_device(program: &Program, op: OpId, block: BlockId) -> bool {
     manual.iter().map(size).product::<i64>() == 1
 }
 
-/// Dialects whose ops MLIR can inline, and can inline into; `func` is none of them in jaxlib.
+/// Dialects whose ops MLIR can inline and inline into; in jaxlib, `func` is not one of them.
 const INLINABLE: [&str; 5] = ["sdy.", "stablehlo.", "chlo.", "arith.", "tensor."];
 
-/// Whether MLIR can inline all ops inside `op` to the region of `op`.
+/// Whether MLIR can inline all ops inside `op` into the region around `op`.
 fn is_inlinable(program: &Program, op: OpId) -> bool {
     let is_known = |op| INLINABLE.iter().any(|dialect| program.op_name(op).starts_with(dialect));
     program.parent_op(op).is_some_and(is_known) && program.pre_order(op).skip(1).all(is_known)
 }
 
-/// Moves the ops of `block`, the body of `op`, before `op`, and replaces its results by the returned values.
+/// Moves the ops of `block`, the body of `op`, before `op`, and replaces its results by the
+/// returned values.
 fn inline(program: &mut Program, op: OpId, block: BlockId) {
     let args: FxHashMap<ValueId, ValueId> =
         program.block_args(block).zip(program.operands(op)).collect();
     let all: Vec<OpId> = program.pre_order(op).skip(1).collect();
     for inner in all {
-        // Uses are added as if the ops were copies.
+        // As in MLIR, uses are ordered as if the ops were copied.
         for slot in program.op_uses(inner) {
             let value = program.used_value(slot);
             program.set_operand(slot, args.get(&value).copied().unwrap_or(value));
@@ -99,7 +100,8 @@ fn inline(program: &mut Program, op: OpId, block: BlockId) {
     }
 }
 
-/// Removes the names of values that `op` defines, which may be taken in the region that it is moved to.
+/// Removes the names of values that `op` defines, since they may be taken in the region that it is
+/// moved to.
 fn forget_names(program: &mut Program, op: OpId) {
     let mut values: Vec<ValueId> = program.op_results(op).collect();
     for region in program.op_regions(op) {

@@ -1,22 +1,24 @@
 //! `canonicalize` with the patterns of the `sdy` and `stablehlo` dialects.
 //!
-//! MLIR's canonicalizer does more than apply patterns, whichever are enabled, and all of it can be seen
-//! in the result:
+//! Besides applying patterns, MLIR's canonicalizer does the following, whichever patterns are
+//! enabled. All of it affects the result:
 //!
-//! - Constants (of dialects that fold them: not `sdy.constant`) move to the start of the nearest region
-//!   around them that sees no values from outside, each in front of those already there unless it
-//!   stands right behind one of them. The first of equal ones stays; it loses its location when another
-//!   is merged into it or when it leaves its block.
-//! - Ops without effects and without uses are erased.
-//! - Constant operands of commutative ops of dialects that use MLIR's trait for that (`chlo`) move to the
-//!   end.
+//! - Constants (of dialects that fold them: not `sdy.constant`) move to the start of the nearest
+//!   enclosing region that is isolated from above, each in front of the constants already there,
+//!   unless it is right behind one of them. Of equal constants the first is kept; it loses its
+//!   location when another is merged into it or when it leaves its block.
+//! - Ops without side effects and without uses are erased.
+//! - Constant operands of commutative ops of dialects that use MLIR's trait for it (`chlo`) move to
+//!   the end.
 //!
-//! Ops are visited first to last, or last to first: pipelines choose the latter. Regions of more than one block are left as they are.
+//! Ops are visited first to last, or last to first; pipelines choose the latter. Regions of more
+//! than one block are not changed.
 //!
-//! `stablehlo` has one pattern, for the `case` of a constant, and no folders. Patterns and folders of
-//! other dialects (`arith`, `tensor`, `func.call_indirect`, `chlo.constant_like`) do not run.
+//! `stablehlo` has one pattern, for a `case` with a constant index, and no folders. Patterns and
+//! folders of other dialects (`arith`, `tensor`, `func.call_indirect`, `chlo.constant_like`) are
+//! not implemented.
 //!
-//! Other passes apply patterns of their own in the same way: see [`apply_greedily`].
+//! Other passes apply their own patterns in the same way: see [`apply_greedily`].
 //!
 //! Source: MLIR's greedy pattern driver, operation folder and region utilities, as the canonicalizer
 //! pass configures them (at most ten iterations).
@@ -39,15 +41,15 @@ use crate::ir::{OpKind, Program};
 
 /// Which patterns are enabled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // Options switch them one by one.
+#[allow(clippy::struct_excessive_bools)] // Each is an option of the pass.
 pub struct Enabled {
     /// Label `sdy-reshard`: a reshard of a reshard.
     pub reshard: bool,
     /// Label `sdy-collective`: collectives that do nothing, or fuse with their neighbours.
     pub collective: bool,
-    /// Those of `sdy` without label: equal reshards, manual computations that need not be.
+    /// Patterns of `sdy` without a label: equal reshards, manual computations that have no effect.
     pub unlabelled: bool,
-    /// Those of `stablehlo`.
+    /// Patterns of `stablehlo`.
     pub stablehlo: bool,
 }
 
@@ -85,7 +87,7 @@ impl Patterns for Enabled {
     }
 }
 
-/// Runs the pass on the module. False if it gave up before there was nothing left to do.
+/// Runs the pass on the module. Returns false if a limit was reached before it converged.
 pub fn run(
     program: &mut Program,
     context: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Reshards: two in a row, and equal ones.
+//! Canonicalization of reshards: chains of two, and equal ones.
 
 use super::collectives::{create, input_of_kind, out_sharding};
 use super::driver::Driver;
@@ -9,7 +9,7 @@ use crate::partition::across_reshapes::is_equivalent_across_reshapes;
 use crate::sharding::TensorSharding;
 use rustc_hash::FxHashSet;
 
-/// A reshard of a reshard that nothing else uses is one reshard.
+/// Replaces a reshard of a reshard with no other use by one reshard.
 pub fn fuse(driver: &mut Driver, op: OpId) -> bool {
     let Some(inner) = input_of_kind(driver.program, op, OpKind::Reshard) else { return false };
     if !driver.program.has_one_use(driver.program.result(inner, 0)) {
@@ -22,8 +22,9 @@ pub fn fuse(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// A reshard to where an earlier one in the block has brought the same data, perhaps in another shape,
-/// is that one's result, reshaped and transposed like this one's input.
+/// Replaces a reshard if an earlier reshard in the block has brought the same data, possibly in
+/// another shape, to the target sharding: by its result, with the reshapes and transposes that lead
+/// to this reshard's input.
 pub fn reuse(driver: &mut Driver, op: OpId) -> bool {
     let input = driver.program.operand(op, 0);
     let (root, path) = metadata_path(driver.program, input);
@@ -48,16 +49,17 @@ pub fn reuse(driver: &mut Driver, op: OpId) -> bool {
     true
 }
 
-/// Whether `op` only changes how data is indexed.
+/// Whether `op` only changes how elements are indexed.
 fn is_metadata(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::Reshape | OpKind::Transpose)
 }
 
-/// The value that `value` is made of by reshapes and transposes, and these from the last to the first.
+/// The value from which reshapes and transposes make `value`, and these ops from the last to the
+/// first.
 fn metadata_path(program: &Program, mut value: ValueId) -> (ValueId, Vec<OpId>) {
     let mut path = Vec::new();
     while let Some(op) = program.defining_op(value).filter(|&op| is_metadata(program, op)) {
-        // Text may define values in a circle.
+        // The text of a program may define values in a cycle.
         if path.len() > program.num_op_ids() {
             break;
         }
@@ -67,8 +69,8 @@ fn metadata_path(program: &Program, mut value: ValueId) -> (ValueId, Vec<OpId>) 
     (value, path)
 }
 
-/// The sharding of `reshard` before the transposes on the `path` to its input, as far as shapes in
-/// between have the same rank.
+/// The sharding of `reshard` before the transposes on the `path` to its input, as far as the shapes
+/// in between have the same rank.
 fn target_sharding(program: &Program, reshard: OpId, path: &[OpId]) -> Option<TensorSharding> {
     let mut sharding = program.shardings().get(out_sharding(program, reshard))?.clone();
     for &op in path {
@@ -92,8 +94,8 @@ fn target_sharding(program: &Program, reshard: OpId, path: &[OpId]) -> Option<Te
     Some(sharding)
 }
 
-/// A reshard of `root`, or of a reshape of it, before `current`, whose result holds what `target` makes
-/// of the type of `current`.
+/// A reshard of `root`, or of a reshape of it, before `current`, whose result places the elements
+/// as `target` places those of `current`'s type.
 fn find_compatible(
     driver: &Driver,
     root: ValueId,

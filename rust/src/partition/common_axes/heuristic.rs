@@ -1,11 +1,13 @@
 //! The greedy choice of common axes.
 //!
-//! Candidates are all pairs of a factor and a prefix of axes that shards it in some tensor. The best one
-//! is assigned again and again, and others are cut where they overlap it, until none is left. Best is
-//! what most elements of tensors are sharded by already, then pass-through before reduction before
-//! permutation before replication factors, then what adds most shards.
+//! Candidates are all pairs of a factor and a prefix of the axes that shard it in some tensor. The
+//! best candidate is assigned repeatedly, and the others are truncated where they overlap it, until
+//! none is left. Candidates are compared by the number of tensor elements that are sharded like
+//! this already, then by the kind of factor (pass-through, reduction, permutation,
+//! need-replication, in this order), then by the number of shards they add.
 //!
-//! A factor behind others in a dim can only be sharded when those are fully sharded.
+//! A factor that is not the major-most of a dim can only be sharded if the factors before it are
+//! fully sharded.
 
 use super::super::axis_sets::{compare_lists, truncate_without_overlap};
 use super::AxesPerFactor;
@@ -17,15 +19,16 @@ use crate::projection::{Projection, TensorFactorShardings};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
-/// A factor and axes to shard it by.
+/// A factor, and axes to shard it with.
 struct Candidate {
     factor: FactorId,
     axes: Vec<AxisRef>,
-    /// Elements of the tensors that have these axes, or more, on the factor.
+    /// The number of elements of the tensors whose factor has these axes, possibly followed by
+    /// others.
     source_size: i64,
-    /// Shards that these axes add to those already assigned.
+    /// The number of shards that these axes add to those already assigned.
     sharding_size: i64,
-    /// By the kind of factor; higher is better.
+    /// The precedence of the kind of factor; higher is better.
     precedence: u8,
 }
 
@@ -84,7 +87,8 @@ pub(super) fn common_axes(
     }
 }
 
-/// Adapts `candidate` to the choice of `axes` for `factor`; false if nothing of it is left.
+/// Updates `candidate` after `axes` were chosen for `factor`; returns false if nothing of it is
+/// left.
 fn update(
     candidate: &mut Candidate,
     factor: FactorId,
@@ -116,7 +120,8 @@ fn candidates(
     tensor_sizes: &[i64],
     mesh: &Mesh,
 ) -> Vec<Candidate> {
-    // Tensors with the same axes on a factor count together: a concatenate has thousands of them.
+    // Tensors with the same axes on a factor are added up: a concatenate may have thousands of
+    // them.
     let mut sizes: FxHashMap<(FactorId, &[AxisRef]), i64> = FxHashMap::default();
     let mut sources: Vec<(FactorId, &[AxisRef])> = Vec::new();
     for (tensor, &size) in projection.tensors.iter().zip(tensor_sizes) {

@@ -1,8 +1,9 @@
-//! The axes that each factor of an op is to be sharded by, in all of its tensors, so that the op needs
-//! no communication but reductions.
+//! Chooses the axes that shard each factor of an op in all of its tensors, so that the op needs no
+//! communication except reductions.
 //!
-//! If the tensors agree already and no axis is used twice, their axes are kept. Otherwise an op of two
-//! tensors follows the better one of them; any other op takes axes greedily, see [`heuristic`].
+//! If the tensors agree already and no axis is used twice, their axes are kept. Otherwise an op
+//! with two tensors takes the axes of the better one; any other op takes axes greedily, see
+//! [`heuristic`].
 //!
 //! Source: Shardy's `explicit_reshards_util`.
 
@@ -42,15 +43,15 @@ pub fn common_axes(
     axes
 }
 
-/// The axes of `factor` if all tensors that have it have the same; none if no tensor has it.
+/// The axes of `factor` if all tensors that have it agree; `None` if they do not.
 pub fn compatible_axes_of(projection: &Projection, factor: FactorId) -> Option<&[AxisRef]> {
     let mut shardings = projection.along(factor);
     let Some(first) = shardings.next() else { return Some(&[]) };
     shardings.all(|other| other.axes == first.axes).then_some(&first.axes)
 }
 
-/// The axes of every factor, if tensors agree on them, no axis is used twice, and factors that need
-/// replication have none.
+/// The axes of every factor, if the tensors agree on them, no axis is used twice, and factors that
+/// need replication have none.
 fn compatible_axes(projection: &Projection, rule: &OpShardingRule) -> Option<AxesPerFactor> {
     let mut seen: Vec<AxisRef> = Vec::new();
     let mut all = Vec::with_capacity(rule.num_factors());
@@ -75,9 +76,9 @@ fn non_scalar_tensors(rule: &OpShardingRule) -> Vec<usize> {
         .collect()
 }
 
-/// The axes of the better one of two tensors, and those of factors that only the other has as far as
-/// they do not overlap. Better is one whose permutation factors are not sharded, then the larger one,
-/// then the one in more shards, then the first.
+/// The axes of the better one of two tensors, and the axes of factors that only the other tensor
+/// has, as far as they do not overlap. The better tensor is the one whose permutation factors are
+/// not sharded, then the larger one, then the one with more shards, then the first.
 fn axes_of_unary<'p>(
     projection: &'p Projection,
     rule: &OpShardingRule,

@@ -1,5 +1,5 @@
-//! Moves the axes of factors that need replication, if all tensors have the factor, to batching factors whose
-//! sizes they divide.
+//! Moves the axes of factors that need replication, if all tensors have the factor, to batching
+//! factors whose sizes they divide.
 
 use super::AxesPerFactor;
 use crate::axis::{push_or_merge, total_size, AxisRef};
@@ -22,7 +22,7 @@ fn is_in_all_tensors(rule: &OpShardingRule, factor: FactorId) -> bool {
     rule.tensors().filter(|tensor| !tensor.dims.is_empty()).all(|tensor| tensor.contains(factor))
 }
 
-/// Appends `freed` to batching factors, in order, as long as each axis divides what is left of one.
+/// Appends `freed` to batching factors, in order, as long as each axis divides the remaining size.
 fn give_to_batching_factors(
     mut freed: &[AxisRef],
     axes: &mut AxesPerFactor,

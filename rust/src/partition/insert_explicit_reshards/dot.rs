@@ -1,10 +1,11 @@
-//! Reshards the result of a dot instead of an operand, also where the full version is off.
+//! Reshards the result of a dot instead of an operand, even if the full version is off.
 //!
-//! With `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use `x`. Otherwise
-//! the larger right-hand side would be gathered along `y`, and the result reduce-scattered; it is cheaper to
-//! compute the result as `[{}, {"y"}]` and to reshard it. This is done if both operands agree, exactly one dim of the
-//! result conflicts with an operand that is not smaller, that operand's dim is sharded, and the result's dim
-//! has exactly the axes of the contracting dims.
+//! In `[{}, {"x"}] x [{"x"}, {"y"}] -> [{}, {"x"}]` the contracting dim and the result both use
+//! `x`. Otherwise the larger right-hand side would be gathered along `y`, and the result
+//! reduce-scattered. It is cheaper to compute the result as `[{}, {"y"}]` and to reshard it. This
+//! is done if both operands agree, exactly one dim of the result conflicts with an operand that is
+//! not smaller, that operand's dim is sharded, and the result's dim has exactly the axes of the
+//! contracting dims.
 
 use super::reshard_uses;
 use super::tensors::tensor_sizes;
@@ -14,7 +15,7 @@ use crate::ir::Program;
 use crate::op_sharding_rule::OpShardingRule;
 use crate::projection::{AxisList, Projection};
 
-/// Reshards the result of dot `op` if that is better.
+/// Reshards the result of dot `op` if that is cheaper.
 pub fn reshard_result(
     program: &mut Program,
     op: OpId,
@@ -36,8 +37,8 @@ pub fn reshard_result(
     reshard_uses(program, result, old, program.place_after(op));
 }
 
-/// The factor of the one conflict, with the axes that the operand has there; `None` if the result is not
-/// to be resharded.
+/// The factor of the only conflict, with the axes that the operand has for it; `None` if the result
+/// is not to be resharded.
 fn conflict(
     projection: &Projection,
     rule: &OpShardingRule,

@@ -7,8 +7,8 @@ use crate::index::{OpId, ShardingId, UseId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Payload, Place, Program, SymbolTable, ValueDef};
 use crate::sharding::TensorSharding;
 
-/// Reshards the value of `slot` to `target` (none means replicated); where the full version is off, only its
-/// unreduced axes.
+/// Reshards the value of `slot` to `target` (`NONE` means replicated); if the full version is off,
+/// only reduces its unreduced axes.
 fn reshard_use(
     program: &mut Program,
     slot: UseId,
@@ -40,7 +40,7 @@ fn reshard_use(
     Ok(())
 }
 
-/// Reshards what `func` returns to the shardings of its results.
+/// Reshards the values that `func` returns to the shardings of its results.
 pub fn reshard_returned(program: &mut Program, func_op: OpId, is_full: bool) -> Result<()> {
     let func = program.function_of(func_op);
     let Some(terminator) = program.region_terminator(func_op, 0).filter(|_| func.is_some()) else {
@@ -54,8 +54,8 @@ pub fn reshard_returned(program: &mut Program, func_op: OpId, is_full: bool) -> 
     Ok(())
 }
 
-/// Reshards the sources of every edge of `op` to the sharding of its owner; owners that are results first.
-/// False if `op` has no edges.
+/// Reshards the sources of every edge of `op` to the sharding of its owner; edges owned by results
+/// come first. Returns false if `op` has no edges.
 pub fn reshard_edges(
     program: &mut Program,
     context: &Context,

@@ -2,9 +2,9 @@
 //! shards.
 //!
 //! In the full version all tensors of an op get the same axes on the same factor, each axis is used
-//! once, and ops with sharded reduction factors are followed by an all-reduce. Otherwise this is done for a
-//! few ops only: calls, ragged dots, and concatenates whose operands are not sharded like the result; dots
-//! may have their result resharded. Unreduced axes are always reduced where necessary.
+//! once, and ops with sharded reduction factors are followed by an all-reduce. Otherwise this is
+//! done only for calls, ragged dots, and concatenates whose operands are not sharded like the
+//! result; results of dots may be resharded. Unreduced axes are always reduced where necessary.
 //!
 //! Source: Shardy's `insert_explicit_reshards`.
 
@@ -76,9 +76,9 @@ pub fn run(
 struct Pass {
     /// Whether the full version is on.
     is_full: bool,
-    /// Whether anything in the program has unreduced axes.
+    /// Whether any sharding in the program has unreduced axes.
     has_unreduced: bool,
-    /// Whether anything in the program is on a single device, where that matters.
+    /// Whether any value is on a single device, in versions that treat these specially.
     has_single_device: bool,
     partial: PartialResults,
     symbols: SymbolTable,
@@ -87,7 +87,8 @@ struct Pass {
 }
 
 impl Pass {
-    /// Runs the pass if the full version is off and nothing is unreduced: only a few kinds of ops are visited.
+    /// Runs the pass if the full version is off and there are no unreduced axes: only a few kinds
+    /// of ops are visited.
     fn run_on_few(&mut self, program: &mut Program, context: &mut Context) -> Result<()> {
         let kinds = [OpKind::Call, OpKind::Concatenate, OpKind::DotGeneral, OpKind::Dot];
         let ops = match program.strings().find(RAGGED_DOT) {
@@ -112,7 +113,8 @@ impl Pass {
         }
         Ok(())
     }
-    /// Visits a dot, unless one with equal signature, rule and shardings needed no reshard.
+    /// Visits a dot, unless an earlier one with equal signature, rule and shardings needed no
+    /// reshard.
     fn visit_dot(&mut self, program: &mut Program, context: &Context, op: OpId) -> Result<()> {
         let rule: RuleId = context.rules.rule(program, op);
         if rule.is_none() || program.rules()[rule].is_custom {
@@ -205,7 +207,7 @@ impl Pass {
         }
         Ok(())
     }
-    /// Visits an op where the full version is off.
+    /// Visits an op if the full version is off.
     fn visit_partly(
         &self,
         program: &mut Program,
@@ -242,7 +244,7 @@ fn is_dot(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::Dot | OpKind::DotGeneral)
 }
 
-/// Whether all tensors of `op` are resharded even where the full version is off.
+/// Whether all tensors of `op` are resharded even if the full version is off.
 fn is_always_full(program: &mut Program, op: OpId) -> bool {
     match program.kind(op) {
         OpKind::Call => true,
@@ -258,7 +260,7 @@ fn is_always_full(program: &mut Program, op: OpId) -> bool {
 
 /// The new shardings of an op's tensors.
 pub(crate) struct Plan {
-    /// The mesh that they are sharded over.
+    /// The mesh of the new shardings.
     pub mesh: MeshId,
     /// The new sharding of each operand, then each result; `NONE` if it does not change.
     pub shardings: Vec<ShardingId>,
@@ -266,11 +268,11 @@ pub(crate) struct Plan {
     reduced: Vec<AxisRef>,
 }
 
-/// The plans by signature, rule and shardings; `None` where there is nothing to reshard.
+/// Plans by signature, rule and shardings; `None` if there is nothing to reshard.
 type Plans = FxHashMap<(SignatureId, RuleId, Vec<ShardingId>), Option<Rc<Plan>>>;
 
-/// Gives all tensors of `op` the same axes on the same factors; `None` if they are over different meshes,
-/// or over a single device, or none has a sharding.
+/// Plans the same axes on the same factors for all tensors of `op`; `None` if they are over
+/// different meshes or over a single device, or if none has a sharding.
 fn plan(
     program: &mut Program,
     op: OpId,
@@ -299,8 +301,8 @@ fn plan(
 }
 
 impl Plan {
-    /// The plan of the factor table, for tensors in `updates` or over a mesh with another order of devices;
-    /// others do not change.
+    /// The plan of the factor table for tensors in `updates` or over a mesh with another device
+    /// order; other tensors do not change.
     pub(crate) fn from_table(
         program: &mut Program,
         projection: &Projection,
@@ -313,7 +315,7 @@ impl Plan {
     }
 }
 
-/// The shardings of tensors that `updates` names, or that are over another order of devices.
+/// The shardings of tensors that are in `updates`, or over a mesh with another device order.
 fn new_shardings(
     program: &mut Program,
     projection: &Projection,
@@ -334,7 +336,7 @@ fn new_shardings(
     new
 }
 
-/// Reshards operands to, and results from, the shardings of `plan`.
+/// Reshards operands to the shardings of `plan`, and results from them.
 pub(crate) fn apply(program: &mut Program, op: OpId, plan: &Plan) {
     let num_operands = program.num_operands(op);
     let (operands, results) = plan.shardings.split_at(num_operands.min(plan.shardings.len()));

@@ -9,9 +9,10 @@ use crate::partition::axis_sets::difference;
 use crate::sharding::ReductionOp;
 use crate::shardy::Change;
 
-/// The sharding and the axes, over one mesh, of the all-reduce of `result`, sharded as `sharding`, over `axes` of
-/// `mesh`. Axes are looked up by name if `sharding` is over another mesh. If that does not have all of them, no
-/// op can express the reduction, and `result` becomes replicated over `mesh`.
+/// The sharding and the axes, over one mesh, of the all-reduce of `result`, sharded as `sharding`,
+/// over `axes` of `mesh`. If `sharding` is over another mesh, axes are looked up by name. If that
+/// mesh lacks some of them, no op can express the reduction, and `result` becomes replicated over
+/// `mesh`.
 fn over_one_mesh(
     program: &mut Program,
     result: ValueId,
@@ -37,16 +38,16 @@ fn over_one_mesh(
     (replicated, axes.to_vec())
 }
 
-/// Whether results that have yet to be reduced say so.
+/// Whether the shardings of results that are still to be reduced have unreduced axes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PartialResults {
-    /// They have their shardings after the reduction.
+    /// They have the shardings of the results after the reduction.
     Unmarked,
     /// They are unreduced over the axes of the all-reduces.
     Marked,
 }
 
-/// How all-reduces of the results of `op` reduce; `None` if no all-reduce does what its body does.
+/// The reduction of all-reduces after `op`; `None` if no all-reduce has the reduction of its body.
 fn reduction_of(program: &Program, op: OpId) -> Option<ReductionOp> {
     let name = program.op_name(op);
     let reduces = matches!(name, "stablehlo.reduce" | "stablehlo.scatter");
@@ -71,7 +72,7 @@ fn reduction_of(program: &Program, op: OpId) -> Option<ReductionOp> {
     first.filter(|_| reductions.all(|other| other == first))
 }
 
-/// Inserts all-reduces of the results of `op` over those of `axes` that are not unreduced in them.
+/// Inserts all-reduces of the results of `op` over the `axes` that are not unreduced in them.
 pub(super) fn reduce_results(
     program: &mut Program,
     op: OpId,
@@ -105,7 +106,7 @@ pub(super) fn reduce_results(
     Ok(())
 }
 
-/// Makes `result` of `op`, whose sharding is `sharding`, unreduced over `axes` as well.
+/// Adds `axes` to the unreduced axes of `result` of `op`, whose sharding is `sharding`.
 fn mark(
     program: &mut Program,
     op: OpId,

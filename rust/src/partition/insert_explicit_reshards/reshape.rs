@@ -1,7 +1,9 @@
-//! Reshapes whose operand or result is sharded by axes that do not divide its factors.
+//! The common axes of a reshape whose operand or result is sharded by axes that do not divide its
+//! factors.
 //!
-//! The axes of the side with more shards are assigned to the factors of both sides again, each axis to the
-//! first factors that it, or a part of it, divides; the axes that both sides then have in common are kept.
+//! The axes of the side with more shards are assigned to the factors of both sides again, each axis
+//! to the first factors that it, or a part of it, divides. The axes that both sides then have in
+//! common are kept.
 
 use crate::axis::{push_or_merge, AxisRef};
 use crate::index::{FactorId, Id, MeshId, OpId, ShardingId};
@@ -11,8 +13,8 @@ use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::partition::common_axes::AxesPerFactor;
 use crate::projection::{Projection, TensorFactorShardings};
 
-/// The axes that operand and result of reshape `op` will have in common. The table is updated to these, and
-/// `updates` gets the tensors that change.
+/// The axes that operand and result of reshape `op` will have in common. Updates the table to
+/// these, and adds the tensors that change to `updates`.
 pub fn common_axes(
     program: &mut Program,
     op: OpId,
@@ -48,10 +50,10 @@ pub fn common_axes(
     common
 }
 
-/// An axis that is not assigned yet, or the remaining part of one.
+/// An axis that is not assigned yet, or its remaining part.
 struct Left {
     axis: AxisRef,
-    /// The remaining part; the whole axis or sub-axis if nothing is taken.
+    /// The size of the remaining part; the whole axis or sub-axis if nothing is taken.
     size: i64,
     taken: bool,
 }
@@ -64,7 +66,7 @@ impl Left {
             self.axis
         }
     }
-    /// Takes the major-most part of `size`.
+    /// Takes the major-most part, of size `size`.
     fn take(&mut self, size: i64) -> AxisRef {
         let part = AxisRef::sub(self.axis.axis, self.axis.pre_size(), size);
         self.size /= size;
@@ -106,7 +108,8 @@ fn deal(
     }
 }
 
-/// Assigns one axis to `factors`, given with their unsharded sizes; false if a part of it remains.
+/// Assigns one axis to `factors`, given with their unsharded sizes; returns false if a part of it
+/// remains.
 fn deal_one(
     tensor: &mut TensorFactorShardings,
     factors: &mut [(FactorId, i64)],

@@ -1,5 +1,5 @@
-//! Reshards around ops on a single device: operands go to that device, results come from it, both by way of
-//! being replicated over all devices.
+//! Reshards around ops on a single device: operands are resharded to that device, and results from
+//! it, both by way of being replicated over all devices.
 
 use super::tensors::tensor_shardings;
 use super::Pass;
@@ -38,7 +38,8 @@ fn refusal(program: &Program, op: OpId, message: String) -> crate::error::Error 
     Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into()
 }
 
-/// Reshards operands and results of `op` if one of its results is on a single device; false if none is.
+/// Reshards operands and results of `op` if one of its results is on a single device; returns false
+/// otherwise.
 pub(super) fn reshard(program: &mut Program, op: OpId) -> Result<bool> {
     let shardings = tensor_shardings(program, op);
     let results = &shardings[program.num_operands(op)..];
@@ -90,7 +91,7 @@ fn reshard_operands(program: &mut Program, op: OpId, on_device: ShardingId, glob
     }
 }
 
-/// Reshards the results of `op` to the shardings that they had, or to replicated ones.
+/// Reshards the results of `op` to their former shardings, or to replicated ones if they had none.
 fn reshard_results(program: &mut Program, op: OpId, shardings: &[ShardingId], global: MeshId) {
     let mut place = program.place_after(op);
     let results: Vec<ValueId> = program.op_results(op).collect();
@@ -118,7 +119,7 @@ fn reshard_results(program: &mut Program, op: OpId, shardings: &[ShardingId], gl
     }
 }
 
-/// Makes a reshard that `op` requires.
+/// Makes a reshard whose cause is `op`.
 fn build_reshard(
     program: &mut Program,
     input: ValueId,

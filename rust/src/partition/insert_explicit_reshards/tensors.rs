@@ -1,10 +1,11 @@
-//! The tensors of an op: operands, then results; and the mesh that they are over.
+//! The tensors of an op, operands before results, and their mesh.
 
 use crate::index::{MeshId, OpId, ShardingId, ValueId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashMap;
 
-/// The shardings of operands and results; those of the operands of propagation barriers, if these define them.
+/// The shardings of operands and results; if a propagation barrier defines an operand, that of the
+/// barrier's operand.
 pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingId> {
     let (num_operands, num_results) = (program.num_operands(op), program.num_results(op));
     let mut shardings = Vec::with_capacity(num_operands + num_results);
@@ -19,7 +20,7 @@ pub(super) fn tensor_shardings(program: &mut Program, op: OpId) -> Vec<ShardingI
     shardings
 }
 
-/// How many elements operands and results have; 0 where that is not known.
+/// The numbers of elements of operands and results; 0 if unknown.
 pub(super) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
     let operands = program.operands(op);
     let size = |value| {
@@ -29,8 +30,8 @@ pub(super) fn tensor_sizes(program: &Program, op: OpId) -> Vec<i64> {
     operands.chain(program.op_results(op)).map(size).collect()
 }
 
-/// The mesh to shard the tensors with these shardings over; `None` if they are over different meshes, or
-/// over a single device, or there is none.
+/// The mesh on which to shard the tensors with these shardings; `None` if they are over different
+/// meshes or a single device, or if there is no mesh.
 pub(super) fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let common = common_mesh(program, shardings)?;
     if program.mesh(common).is_maximal() {
@@ -39,7 +40,7 @@ pub(super) fn op_mesh(program: &Program, shardings: &[ShardingId]) -> Option<Mes
     Some(most_common_mesh(program, shardings).unwrap_or(common))
 }
 
-/// The operand of the propagation barriers that define `value`, or `value`.
+/// The value that propagation barriers pass on as `value`; `value` itself if no barrier defines it.
 pub fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
     while let Some(def) = program.defining_op(value) {
         if program.kind(def) != OpKind::PropagationBarrier {
@@ -50,8 +51,8 @@ pub fn behind_barriers(program: &Program, mut value: ValueId) -> ValueId {
     value
 }
 
-/// The mesh that all `shardings` are over up to the order of devices, preferably one with the default
-/// order; empty meshes are compatible with any.
+/// The common mesh of all `shardings`, ignoring the device order, preferably one with the default
+/// order; empty meshes are compatible with any mesh.
 pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut common: Option<MeshId> = None;
     for &sharding in shardings {
@@ -80,7 +81,7 @@ pub fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId
     common
 }
 
-/// The mesh that most of the `shardings` with axes are over; the first one of equals.
+/// The most common mesh of the `shardings` with axes; the first one if there are several.
 fn most_common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut counts: FxHashMap<MeshId, usize> = FxHashMap::default();
     let mut best = (0, None);

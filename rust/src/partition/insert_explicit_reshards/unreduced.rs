@@ -1,7 +1,7 @@
-//! Unreduced axes: axes over which values have yet to be reduced.
+//! Ops that change unreduced axes, over which values are still to be reduced.
 //!
-//! A reshard from unreduced to replicated is an all-reduce; one from replicated, or sharded, to unreduced is
-//! an op that only changes the sharding.
+//! A reshard from unreduced to replicated is an all-reduce. A reshard from replicated or sharded to
+//! unreduced becomes an op without communication.
 
 use crate::axis::{prefix_status, sort_and_merge, AxisRef, PrefixStatus};
 use crate::error::{Code, Diagnostic, Result};
@@ -10,7 +10,7 @@ use crate::ir::{InsertPoint, OpKind, Payload, Place, Program};
 use crate::partition::axis_sets::difference;
 use crate::sharding::{ReductionOp, TensorSharding};
 
-/// Fails unless two shardings are over meshes that are the same.
+/// Fails unless two shardings have the same mesh.
 fn check_same_mesh(program: &Program, source: ShardingId, target: ShardingId) -> Result<()> {
     let mesh = |sharding| program.mesh(program.mesh_of(sharding));
     if mesh(source) == mesh(target) {
@@ -20,8 +20,8 @@ fn check_same_mesh(program: &Program, source: ShardingId, target: ShardingId) ->
     Err(Diagnostic::new(Code::InvalidSharding, message).into())
 }
 
-/// Sums the value of `slot`, sharded as `source`, over those of its unreduced axes that are not
-/// unreduced in `target`; returns the sharding that it has then.
+/// Inserts an all-reduce of the value of `slot`, sharded as `source`, over its unreduced axes that
+/// are not unreduced in `target`; returns the sharding after it.
 pub fn reduce_for_use(
     program: &mut Program,
     slot: UseId,
@@ -50,7 +50,8 @@ pub fn reduce_for_use(
     Ok(sharding)
 }
 
-/// Sums the operands of `op` over axes that are unreduced in them and not in its results.
+/// Inserts all-reduces of the operands of `op` over axes that are unreduced in them and not in its
+/// results.
 pub fn reduce_operands(program: &mut Program, op: OpId) -> Result<()> {
     let results: Vec<_> = program.op_results(op).collect();
     let slots: Vec<UseId> = program.op_uses(op).collect();
@@ -88,7 +89,7 @@ fn mismatch(program: &Program, op: OpId, what: &str) -> crate::error::Error {
     Diagnostic::new(Code::InvalidSharding, message).at_op(program, op).into()
 }
 
-/// Makes of a reshard that adds unreduced axes the ops that do so; true if it was one.
+/// Replaces a reshard that adds unreduced axes by the ops that do so; returns whether it did.
 pub fn convert_reshard(program: &mut Program, op: OpId) -> Result<bool> {
     if program.kind(op) != OpKind::Reshard {
         return Ok(false);
@@ -109,19 +110,19 @@ pub fn convert_reshard(program: &mut Program, op: OpId) -> Result<bool> {
     Ok(true)
 }
 
-/// How to get from a sharding to one with more unreduced axes.
+/// The steps from a sharding to one with more unreduced axes.
 struct Plan {
-    /// Shardings of dims once axes have been moved as far as a reshard has to.
+    /// The sharding after axes have been moved between dims, as far as a reshard is needed.
     dims: TensorSharding,
     needs_reshard: bool,
-    /// For each dim the axes that stop sharding it and become unreduced.
+    /// For each dim the axes that change from sharding it to unreduced.
     from_sharded: Vec<Vec<AxisRef>>,
-    /// Axes that become unreduced and sharded nothing.
+    /// Axes that change from replicated to unreduced.
     from_replicated: Vec<AxisRef>,
 }
 
-/// Makes the value of `slot` unreduced over the axes that `target` has more, resharding it first if it
-/// must be; returns the sharding that it has then, or nothing if there was nothing to do.
+/// Adds the unreduced axes of `target` to the value of `slot`, after a reshard if one is needed;
+/// returns the sharding after it, or `None` if there are none to add.
 pub fn add_unreduced_axes(
     program: &mut Program,
     slot: UseId,
@@ -172,7 +173,7 @@ pub fn add_unreduced_axes(
     Ok(Some(last))
 }
 
-/// Plans the ops for the unreduced axes of `target`; `None` if it has no more of them than `source`.
+/// Plans the ops for the unreduced axes of `target`; `None` if `source` has all of them.
 fn plan(program: &Program, source: ShardingId, target: ShardingId) -> Result<Option<Plan>> {
     let (from, to) = (&program.shardings()[source], &program.shardings()[target]);
     let mesh = program.mesh(from.mesh);
@@ -209,7 +210,7 @@ fn plan(program: &Program, source: ShardingId, target: ShardingId) -> Result<Opt
     Ok(Some(Plan { dims, needs_reshard, from_sharded, from_replicated }))
 }
 
-/// The axes after the prefix `prefix` of `axes`, which may end inside an axis.
+/// The axes of `axes` after `prefix`, which may end with a sub-axis of one.
 fn axes_beyond(axes: &[AxisRef], prefix: &[AxisRef], mesh: &crate::mesh::Mesh) -> Vec<AxisRef> {
     let mut beyond = Vec::new();
     if let Some((&last, &counterpart)) = prefix.last().zip(axes.get(prefix.len().wrapping_sub(1))) {

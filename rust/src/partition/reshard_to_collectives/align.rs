@@ -1,24 +1,24 @@
-//! Splitting axes so that two that overlap are equal.
+//! Splits axes so that axes that overlap become equal.
 
 use crate::axis::AxisRef;
 use crate::mesh::Mesh;
 
-/// Splits the axes of both lists where an axis of the other ends inside them.
+/// Splits the axes of both lists where an axis of the other list ends inside them.
 pub fn align_both(first: &mut [Vec<AxisRef>], second: &mut [Vec<AxisRef>], mesh: &Mesh) {
     let (of_first, of_second) = (sorted(first, mesh), sorted(second, mesh));
     align(first, &of_second, mesh);
     align(second, &of_first, mesh);
 }
 
-/// All axes in the order of the mesh.
+/// All axes in mesh order.
 pub fn sorted(axes_per_dim: &[Vec<AxisRef>], mesh: &Mesh) -> Vec<AxisRef> {
     let mut all: Vec<AxisRef> = axes_per_dim.iter().flatten().copied().collect();
     all.sort_by_key(|axis| axis.mesh_order(mesh));
     all
 }
 
-/// Splits axes where one of `others`, which are in the order of the mesh and do not overlap each other,
-/// ends inside them.
+/// Splits axes where one of `others`, which are in mesh order and do not overlap each other, ends
+/// inside them.
 pub fn align(axes_per_dim: &mut [Vec<AxisRef>], others: &[AxisRef], mesh: &Mesh) {
     for axes in axes_per_dim {
         let mut at = 0;
@@ -28,7 +28,7 @@ pub fn align(axes_per_dim: &mut [Vec<AxisRef>], others: &[AxisRef], mesh: &Mesh)
     }
 }
 
-/// Splits the axis at `at`; returns where to go on.
+/// Splits the axis at index `at`; returns the index to continue at.
 fn align_one(axes: &mut Vec<AxisRef>, mut at: usize, others: &[AxisRef], mesh: &Mesh) -> usize {
     let Some(mut other_at) = others.iter().position(|other| other.overlaps(axes[at])) else {
         return at + 1;

@@ -1,12 +1,12 @@
-//! All-to-alls: move axes from the end of one dim to the end of another.
+//! All-to-alls, which move axes from the end of one dim to the end of another.
 
 use super::state::State;
 use crate::axis::{push_or_merge, AxisRef};
 use crate::ir::{OpKind, Payload};
 
 impl State<'_> {
-    /// Makes all all-to-alls there are; only those that move axes right to their places unless
-    /// `out_of_order`.
+    /// Makes all possible all-to-alls; unless `out_of_order`, only those that move axes directly to
+    /// their places.
     pub fn try_all_to_alls(&mut self, out_of_order: bool) {
         for source in 0..self.rank() {
             while let Some((axes, target)) = self.move_axes(source, out_of_order) {
@@ -16,7 +16,7 @@ impl State<'_> {
             }
         }
     }
-    /// Moves the last incoming axes of `source`, as many as are wanted in one other dim; returns them and
+    /// Moves the last incoming axes of `source`, as many as one other dim wants; returns them and
     /// that dim.
     fn move_axes(&mut self, source: usize, out_of_order: bool) -> Option<(Vec<AxisRef>, usize)> {
         let incoming = &self.incoming[source];

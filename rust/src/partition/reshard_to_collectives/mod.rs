@@ -1,7 +1,7 @@
-//! `sdy-reshard-to-collectives`: makes collectives of every reshard.
+//! `sdy-reshard-to-collectives`: turns every reshard into collectives.
 //!
-//! A reshard becomes at most one slice, one permute, some all-to-alls and one gather; if axes do not
-//! divide each other, all of that twice. See [`state::State`] for how.
+//! A reshard becomes at most one all-slice, one collective permute, some all-to-alls and one
+//! all-gather; if axes do not divide each other, all of that twice. See [`state::State`].
 //!
 //! Source: Shardy's `reshard_to_collectives`.
 
@@ -24,7 +24,7 @@ use crate::shardy::Change;
 use rustc_hash::FxHashSet;
 use state::State;
 
-/// The collectives that conversion leaves alone where they are there already.
+/// The collectives that the pass does not change.
 const LEGAL: [OpKind; 4] =
     [OpKind::AllGather, OpKind::AllSlice, OpKind::AllToAll, OpKind::CollectivePermute];
 
@@ -46,8 +46,9 @@ pub fn run(
             _ => {}
         }
     }
-    // As in MLIR's conversions, uses are replaced once everything is converted; what asks for the input
-    // of a reshard meanwhile sees the reshard before, what builds on it its replacement.
+    // As in MLIR's conversions, uses are replaced after everything is converted: meanwhile,
+    // look-ups of the input of a reshard find the original reshard, and new ops use its
+    // replacement.
     let mut replaced = ValueMap::default();
     let mut converted = Vec::new();
     for op in reshards {
@@ -56,7 +57,7 @@ pub fn run(
             continue;
         }
         let new = convert(program, op, &replaced)?;
-        // Behind a barrier it is the result of a reshard that has been replaced before.
+        // Through barriers it may be the result of a reshard that was replaced already.
         replaced.insert(program.result(op, 0), replaced.get(new).unwrap_or(new));
         converted.push(op);
     }
@@ -73,7 +74,7 @@ pub fn run(
     Ok(())
 }
 
-/// Whether two shardings are over meshes that differ in their devices' order at most.
+/// Whether two shardings have meshes that differ at most in their device order.
 fn are_on_similar_meshes(program: &Program, first: ShardingId, second: ShardingId) -> bool {
     let (first, second) = (program.mesh_of(first), program.mesh_of(second));
     if first == second {
@@ -83,7 +84,7 @@ fn are_on_similar_meshes(program: &Program, first: ShardingId, second: ShardingI
     first.axes == second.axes && first.is_maximal() == second.is_maximal()
 }
 
-/// Whether reshard `op` stays as it is.
+/// Whether reshard `op` is kept.
 fn is_kept(program: &mut Program, op: OpId, keep_redundant: bool) -> bool {
     let input = program.sharding_of(behind_barriers(program, program.operand(op, 0)));
     let output = program.sharding(program.result(op, 0));

@@ -1,12 +1,12 @@
-//! The collective permute: replaces the incoming axes by other axes, or by the same ones in another order,
-//! without changing the number of shards of each dim.
+//! The collective permute: replaces the incoming axes by other axes, or by the same ones in another
+//! order, without changing the number of shards of each dim.
 
 use super::state::{are_divisible, fit, State};
 use crate::axis::AxisRef;
 use crate::ir::OpKind;
 
 impl State<'_> {
-    /// Makes the permute if it is useful, or if the order of devices has to change.
+    /// Makes the permute if it is useful, or if the device order has to change.
     pub fn try_permute(&mut self) {
         let keeps_padding = !(0..self.rank()).any(|dim| self.changes_padding(dim));
         if keeps_padding && self.is_permute_useful() {
@@ -17,8 +17,8 @@ impl State<'_> {
         self.take_wanted_mesh();
         self.emit(OpKind::CollectivePermute, None);
     }
-    /// Whether a permute moves axes to their outgoing dims, or next to each other so that one all-to-all moves
-    /// them, or after those that have to be gathered.
+    /// Whether a permute would move axes to their outgoing dims, or next to each other so that one
+    /// all-to-all moves them, or after those that have to be gathered.
     fn is_permute_useful(&self) -> bool {
         let (mut spare_in, mut spare_out) = (None, None);
         for dim in 0..self.rank() {
@@ -37,8 +37,8 @@ impl State<'_> {
         // Axes to be gathered can be replaced by axes to be sliced.
         matches!((spare_in, spare_out), (Some(a), Some(b)) if self.are_sizes_divisible(a, b))
     }
-    /// Whether the incoming axes of `dim` have to be reordered before they can move. `spare` becomes the
-    /// last one that is wanted nowhere.
+    /// Whether the incoming axes of `dim` have to be reordered before they can move. Sets `spare`
+    /// to the last one that no dim wants.
     fn has_axes_out_of_order(&self, dim: usize, spare: &mut Option<AxisRef>) -> bool {
         let mut last: Option<(usize, usize)> = None;
         let mut last_index = 0;
@@ -65,8 +65,8 @@ impl State<'_> {
     fn are_sizes_divisible(&self, a: AxisRef, b: AxisRef) -> bool {
         are_divisible(a.size(&self.mesh), b.size(&self.mesh))
     }
-    /// Chooses the axes anew: wanted ones in their places first, then wanted ones anywhere, then those
-    /// that were there, in front, so that they can be gathered when the others have moved.
+    /// Chooses new axes: first wanted axes in their places, then wanted axes anywhere, then the
+    /// axes that were there, in front, so that they can be gathered after the others have moved.
     fn permute(&mut self) {
         let mut wanted = Vec::new();
         let mut spare = vec![Vec::new(); self.rank()];
@@ -108,7 +108,7 @@ impl State<'_> {
             }
         }
     }
-    /// Puts the axes that each dim had back at its front.
+    /// Puts the former axes of each dim back at its front.
     fn distribute_per_dim(&mut self, spare: &mut [Vec<AxisRef>]) {
         self.distribute(spare, true, |_, _, _| {});
     }

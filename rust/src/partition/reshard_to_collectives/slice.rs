@@ -1,9 +1,10 @@
-//! The slice: axes that are wanted and do not shard anything yet.
+//! The all-slice: adds axes that are wanted and do not shard anything yet.
 //!
-//! A dim can be sliced by as much as the wanted sharding has more shards along it than the current one.
-//! Axes go where they are wanted if there is room, else to the first dim that has room, from where they
-//! are moved later. Where an all-to-all is going to move axes from one dim to another that wants more
-//! axes right behind them, these are sliced in the first dim too, so that they move along.
+//! A dim can be sliced by the ratio of the numbers of shards along it in the wanted and the current
+//! sharding. Axes are sliced where they are wanted if they fit, else in the first dim where they
+//! fit, from which they are moved later. If an all-to-all is going to move axes from one dim to
+//! another that wants more axes right behind them, these are sliced in the first dim too, so that
+//! they move along.
 
 use super::state::State;
 use crate::axis::{push_or_merge, AxisRef};
@@ -50,7 +51,7 @@ impl State<'_> {
         self.index_outgoing();
         slicing
     }
-    /// Slices `dim` by the axes that are wanted there, as far as there is room; the others are
+    /// Slices `dim` by the axes that are wanted there, as far as they fit; the others are
     /// `available` to other dims.
     fn slice_where_wanted(
         &mut self,
@@ -87,8 +88,8 @@ impl State<'_> {
             }
         }
     }
-    /// The axes to slice in `source` so that they move along with its axes: the dim that wants them and
-    /// where they stand there. The room they take is taken from that dim.
+    /// The axes to slice in `source` so that they move along with its axes: the dim that wants
+    /// them, and their range there. Their size is subtracted from that dim's capacity.
     fn axes_to_move_along(&mut self, source: usize) -> Option<(usize, Range<usize>)> {
         let incoming = &self.incoming[source];
         let last = *incoming.last()?;

@@ -1,4 +1,4 @@
-//! The state of a value between the sharding of the operand and that of the result of a reshard.
+//! The state of a value between the shardings of the operand and the result of a reshard.
 
 use super::align::{align, align_both};
 use crate::axis::{push_or_merge, AxisRef};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// The state of a value that collectives reshard step by step.
 ///
-/// `incoming` and `outgoing` are the axes of the current and of the wanted sharding, in each dim, after their
-/// common prefix; sub-axes are split so that two axes that overlap are equal. Every collective removes
-/// differences; when both are empty the value has the wanted sharding. From `[{"x", "y"}, {}]` to
-/// `[{"x"}, {"y"}]`:
+/// `incoming` and `outgoing` are the axes of the current and of the wanted sharding, in each dim,
+/// after their common prefix; sub-axes are split so that axes that overlap are equal. Every
+/// collective removes differences; when both are empty, the value has the wanted sharding. From
+/// `[{"x", "y"}, {}]` to `[{"x"}, {"y"}]`:
 ///
 /// | | dim 0 | dim 1 |
 /// | --- | --- | --- |
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// | incoming | `y` | |
 /// | outgoing | | `y` |
 ///
-/// and one all-to-all of `y` from dim 0 to dim 1 does it.
+/// and one all-to-all of `y` from dim 0 to dim 1 completes the reshard.
 pub struct State<'a> {
     pub program: &'a mut Program,
     /// The reshard that is replaced.
@@ -38,19 +38,19 @@ pub struct State<'a> {
     pub current: Vec<Vec<AxisRef>>,
     pub incoming: Vec<Vec<AxisRef>>,
     pub outgoing: Vec<Vec<AxisRef>>,
-    /// The axes in `incoming`.
+    /// All axes in `incoming`.
     incoming_set: Vec<AxisRef>,
     /// The position of each axis in `outgoing`: dim and index.
     out_places: FxHashMap<AxisRef, (usize, usize)>,
-    /// The factor by which each dim may still be sharded more.
+    /// The factor by which each dim may still be sharded further.
     pub capacity: Vec<i64>,
-    /// Whether each dim is padded to another size by the wanted sharding than by that of the operand; not once it was
-    /// whole.
+    /// For each dim whether the wanted sharding and that of the operand pad it to different sizes;
+    /// false after the dim was whole.
     changes_padding: Vec<bool>,
 }
 
 impl<'a> State<'a> {
-    /// The state of `value`, sharded as `source`, that is to be sharded as `target` in place of `op`.
+    /// The state of `value`, sharded as `source`, which is resharded to `target` in place of `op`.
     pub fn new(
         program: &'a mut Program,
         op: OpId,
@@ -96,7 +96,7 @@ impl<'a> State<'a> {
         }
         state
     }
-    /// Makes the collectives that bring the value to its sharding.
+    /// Makes the collectives that lead to the wanted sharding.
     pub fn insert_collectives(&mut self) {
         let rounds = if self.program.shardy().has(Change::PaddingInReshards) { 3 } else { 2 };
         for _ in 0..rounds {
@@ -118,7 +118,7 @@ impl<'a> State<'a> {
     pub fn rank(&self) -> usize {
         self.current.len()
     }
-    /// Whether the value is on the mesh that it is to be on.
+    /// Whether the value is on the wanted mesh.
     pub fn is_on_wanted_mesh(&self) -> bool {
         self.current_mesh == self.wanted_mesh
     }
@@ -153,8 +153,8 @@ impl<'a> State<'a> {
     pub fn clear_incoming(&mut self) {
         self.incoming_set.clear();
     }
-    /// Whether `dim` was sharded from the start, and the operand's sharding pads it to another size than the wanted
-    /// one. No collective but a gather brings the elements of such a dim to their devices.
+    /// Whether `dim` was sharded at the start, and the operand's sharding pads it to another size
+    /// than the wanted one. Only an all-gather brings the elements of such a dim to their devices.
     pub fn changes_padding(&self, dim: usize) -> bool {
         self.changes_padding[dim]
     }
@@ -166,7 +166,7 @@ impl<'a> State<'a> {
         let differs = |size| padded(size, current) != padded(size, wanted);
         current > 1 && wanted > 1 && self.dim_size(dim).is_some_and(differs)
     }
-    /// The size of `dim`, if it is known.
+    /// The size of `dim`; `None` if dynamic.
     pub fn dim_size(&self, dim: usize) -> Option<i64> {
         self.program.value_type(self.value).shape()?.get(dim).copied().flatten()
     }
@@ -178,7 +178,7 @@ impl<'a> State<'a> {
     pub fn push_current(&mut self, dim: usize, axis: AxisRef) {
         push_or_merge(&mut self.current[dim], axis, &self.mesh);
     }
-    /// Takes `axes`, which may be parts of axes, off the end of the current axes of `dim`.
+    /// Removes `axes`, which may be parts of axes, from the end of the current axes of `dim`.
     pub fn pop_current(&mut self, dim: usize, axes: &[AxisRef]) {
         let current = &mut self.current[dim];
         for &axis in axes.iter().rev() {
@@ -191,8 +191,8 @@ impl<'a> State<'a> {
             }
         }
     }
-    /// The part of `axis` that fits into the capacity of `dim`, which shrinks by it, and what is left
-    /// of the axis; nothing if one does not divide the other.
+    /// The part of `axis` that fits into the capacity of `dim`, which is reduced by it, and the
+    /// rest of the axis; `None` if neither divides the other.
     pub fn fit(&mut self, axis: AxisRef, dim: usize) -> Option<(AxisRef, Option<AxisRef>)> {
         fit(axis, &mut self.capacity[dim], &self.mesh)
     }
@@ -211,7 +211,7 @@ impl<'a> State<'a> {
             dims: dims.collect(),
             replicated: Vec::new(),
             unreduced: self.unreduced.clone(),
-            // Shardy does not say here how they are reduced.
+            // Shardy does not keep the reduction here.
             reduction_op: ReductionOp::Sum,
         };
         let sharding = self.program.intern_sharding(sharding);
@@ -221,8 +221,9 @@ impl<'a> State<'a> {
         let cause = self.program.cause(self.op).unwrap_or(self.op);
         self.program.note_cause(self.value, cause);
     }
-    /// Gives axes of `available` to dims that have capacity, at the front or the end of their incoming axes, and
-    /// calls `added` for each. `available` has one list for all dims, or one for each.
+    /// Adds axes of `available` to dims that have capacity, at the front or the end of their
+    /// incoming axes, and calls `added` for each. `available` has one list for all dims, or one for
+    /// each dim.
     pub fn distribute(
         &mut self,
         available: &mut [Vec<AxisRef>],
@@ -261,7 +262,7 @@ impl<'a> State<'a> {
     }
     /// Gathers, in each dim, the axes that no dim of the target has.
     ///
-    /// A dim whose padding changes is gathered as a whole.
+    /// A dim whose padding changes is gathered completely.
     fn try_gather(&mut self) {
         let knows_padding = self.program.shardy().has(Change::PaddingInReshards);
         let mut gathered = Vec::with_capacity(self.rank());
@@ -290,9 +291,10 @@ impl<'a> State<'a> {
     }
     /// The index of the first incoming axis of `dim` that is gathered now.
     ///
-    /// As in the reference, if the last one is in no dim of the target, all of them are; earlier ones could be in the
-    /// target only if axis sizes do not divide each other. Where padding is known, those that another dim wants stay,
-    /// but for the last ones that could not move there, since its padding changes.
+    /// As in the reference, if the last axis is in no dim of the target, all axes are gathered;
+    /// earlier ones could be in the target only if axis sizes do not divide each other. If padding
+    /// is known, axes that another dim wants stay, except the last ones if they cannot move there
+    /// because that dim's padding changes.
     fn first_gathered(&self, dim: usize, knows_padding: bool) -> usize {
         let incoming = &self.incoming[dim];
         let stays = |axis: &AxisRef| {
@@ -306,7 +308,8 @@ impl<'a> State<'a> {
             _ => 0,
         }
     }
-    /// Takes all axes off `dim`, so that those that it is to keep are wanted again, and returns them.
+    /// Removes all axes of `dim` and returns them; those that it keeps in the target become wanted
+    /// again.
     fn gather_whole(&mut self, dim: usize) -> Vec<AxisRef> {
         let all = self.current[dim].clone();
         let incoming = std::mem::take(&mut self.incoming[dim]);
@@ -325,7 +328,7 @@ fn padded(size: i64, shards: i64) -> i64 {
     size.saturating_add(shards - 1) / shards * shards
 }
 
-/// The part of `axis` that fits into `capacity`, and what is left of it.
+/// The part of `axis` that fits into `capacity`, and the rest.
 pub fn fit(axis: AxisRef, capacity: &mut i64, mesh: &Mesh) -> Option<(AxisRef, Option<AxisRef>)> {
     let size = axis.size(mesh);
     if *capacity <= 1 || !are_divisible(size, *capacity) {

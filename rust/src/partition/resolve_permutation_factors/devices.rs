@@ -1,10 +1,10 @@
-//! Which shard a device has, and which device has the next one.
+//! Maps devices to shards, and shards to neighbouring devices.
 
 use crate::axis::{total_size, AxisRef};
 use crate::layout::stride;
 use crate::mesh::Mesh;
 
-/// The number of the shard along `axes` that the device at `position` of `mesh` has.
+/// The index of the shard along `axes` that the device at `position` of `mesh` has.
 pub fn shard_number(position: i64, axes: &[AxisRef], mesh: &Mesh) -> i64 {
     axes.iter().fold(0, |number, &axis| {
         let size = axis.size(mesh);
@@ -12,8 +12,8 @@ pub fn shard_number(position: i64, axes: &[AxisRef], mesh: &Mesh) -> i64 {
     })
 }
 
-/// The source-target pairs of device ids that send each shard along `axes` to the device with the one `offset` shards
-/// further, where there is one.
+/// The source-target pairs of device ids that send each shard along `axes` to the device whose
+/// shard index is larger by `offset`, if it exists.
 pub fn shift_pairs(mesh: &Mesh, axes: &[AxisRef], offset: i64) -> Vec<[i64; 2]> {
     let shards = total_size(axes, mesh);
     let mut pairs = Vec::new();

@@ -1,4 +1,4 @@
-//! Halo exchange: the slices of operand shards that each shard of a result needs.
+//! Plans halo exchanges: the slices of operand shards that each shard of a result needs.
 
 use crate::axis::{total_size, AxisRef};
 use crate::index::AxisId;
@@ -12,23 +12,24 @@ pub struct DimExchange {
     pub dim: usize,
     /// The number of elements of a shard of the result.
     pub size: i64,
-    /// The most shards between one of the result and those to the left and to the right of it that it needs elements of.
+    /// The largest number of shards to the left, and to the right, from which a shard of the result
+    /// needs elements.
     pub hops: [i64; 2],
-    /// Whether any shard needs elements of another one.
+    /// Whether any shard needs elements of another shard.
     pub communicates: bool,
-    /// Whether few enough shards are needed for them to be sent by permutes.
+    /// Whether so few shards are needed that permutes can send them.
     pub is_near: bool,
-    /// Of a reshape, the axes of all dims of the result that the dim is split into, with the place where each shard of the
-    /// result starts.
+    /// For a reshape, the axes of all dims of the result that the dim is split into, and the start
+    /// of each shard of the result.
     pub split: Option<(Vec<AxisRef>, Vec<Start>)>,
 }
 
-/// Where a shard of the result starts.
+/// The start of a shard of the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// The shard of the operand; `None` if it starts behind all elements.
+    /// The shard of the operand; `None` if it starts after all elements.
     pub shard: Option<i64>,
-    /// The element of that shard.
+    /// The index of the element in that shard.
     pub place: i64,
 }
 
@@ -37,14 +38,14 @@ pub struct Start {
 pub struct Plan {
     /// The shape of the operand, padded to multiples of its shards.
     pub padded: Vec<i64>,
-    /// The axes that are manual, in the order of the mesh.
+    /// The manual axes, in mesh order.
     pub manual: Vec<AxisId>,
-    /// One for each sharded dim.
+    /// The exchange along each sharded dim.
     pub dims: Vec<DimExchange>,
 }
 
 impl Plan {
-    /// Whether any shard needs elements of another one.
+    /// Whether any shard needs elements of another shard.
     pub fn communicates(&self) -> bool {
         self.dims.iter().any(|dim| dim.communicates)
     }
@@ -52,8 +53,8 @@ impl Plan {
     pub fn is_near(&self) -> bool {
         self.dims.iter().all(|dim| dim.is_near)
     }
-    /// The plan for an operand of `shape`, sharded by `sharding`; `exchange` gets a dim, the number of its shards and their
-    /// size.
+    /// The plan for an operand of `shape`, sharded by `sharding`; `exchange` is called with a dim,
+    /// the number of its shards and their size.
     pub fn of(
         shape: &[i64],
         sharding: &TensorSharding,
@@ -86,7 +87,8 @@ pub fn ceil(size: i64, shards: i64) -> i64 {
     size / shards + i64::from(size % shards > 0)
 }
 
-/// A dim, in shards, of which the result takes the elements from `-low` on, with `dilation - 1` others after each of them.
+/// A dim in shards, where the result has the operand's elements from `-low` on, with `dilation - 1`
+/// other elements between them.
 #[derive(Clone, Copy, Debug)]
 pub struct Shifted {
     /// The dim.
@@ -97,9 +99,9 @@ pub struct Shifted {
     pub shard: i64,
     /// The size of a shard of the result.
     pub result: i64,
-    /// How many elements are put before.
+    /// The number of elements inserted before the operand.
     pub low: i64,
-    /// How far elements of the operand are apart in the result.
+    /// The distance in the result between neighbouring elements of the operand.
     pub dilation: i64,
     /// The size of the dim.
     pub size: i64,
@@ -125,7 +127,7 @@ impl Shifted {
 }
 
 impl DimExchange {
-    /// Notes that shard `target` of the result needs the shards of the operand from one to another.
+    /// Records that shard `target` of the result needs a range of the operand's shards.
     pub fn need(&mut self, target: i64, needed: Option<(i64, i64)>) {
         let Some((first, last)) = needed else { return };
         self.communicates |= first != target || last != target;

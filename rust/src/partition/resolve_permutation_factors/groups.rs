@@ -1,18 +1,19 @@
-//! The groups of dims that a reshape splits or combines, and whether shardings before and after it cut alike.
+//! The groups of dims that a reshape splits or combines, and whether the shardings before and after
+//! it place the same elements on each device.
 
 use crate::axis::AxisRef;
 use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use std::ops::Range;
 
-/// Dims of the operand and of the result with as many elements.
+/// Dims of the operand and dims of the result with the same number of elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
     /// The dims of the operand.
     pub from: Range<usize>,
     /// The dims of the result.
     pub to: Range<usize>,
-    /// How many of them have another size than 1.
+    /// The numbers of operand and result dims in it with a size other than 1.
     pub num_long: [usize; 2],
 }
 
@@ -27,7 +28,7 @@ impl Group {
                 *at += 1;
                 shape.get(*at - 1).map(|&size| i128::from(size))
             };
-            // Before a dim of size 0 the product of sizes may exceed 64 bits.
+            // Before a dim of size 0, the product of sizes may exceed 64 bits.
             let mut sizes = (1_i128, 1_i128);
             if old < from.len() {
                 sizes.0 = take(&mut old, from).unwrap_or(1);
@@ -53,7 +54,7 @@ impl Group {
         }
         groups
     }
-    /// Whether it keeps its dim.
+    /// Whether it is one dim that does not change.
     pub fn is_kept(&self) -> bool {
         self.num_long[0] <= 1 && self.num_long[1] <= 1
     }
@@ -61,7 +62,7 @@ impl Group {
     pub fn is_split(&self) -> bool {
         self.num_long[0] <= 1 && self.num_long[1] > 1
     }
-    /// Whether all its dims have another size than 1.
+    /// Whether all its dims have a size other than 1.
     pub fn is_long(&self) -> bool {
         self.num_long == [self.from.len(), self.to.len()]
     }
@@ -72,18 +73,19 @@ impl Group {
     }
 }
 
-/// Along which parts of the dims an axis cuts.
+/// How an axis divides the elements of a tensor.
 struct Cut {
     axis: AxisRef,
-    /// The distance of two elements that it separates, as if shards had equal sizes.
+    /// The distance of two elements that it separates, if shards had equal sizes.
     stride: f64,
-    /// The number of parts up to this axis, its own left out.
+    /// The number of parts up to this axis, without those of the axis itself.
     parts: i64,
     /// The size of the dim.
     size: i64,
 }
 
-/// Whether each axis cuts the elements of both tensors into the same parts, if shards had equal sizes.
+/// Whether each axis divides the elements of both tensors into the same parts, if shards had equal
+/// sizes.
 pub fn cut_alike(
     [first, second]: [&TensorSharding; 2],
     [first_shape, second_shape]: [&[i64]; 2],
@@ -119,7 +121,7 @@ fn cuts(sharding: &TensorSharding, shape: &[i64], mesh: &Mesh) -> Vec<Cut> {
     merged(cuts, mesh)
 }
 
-/// Merges parts of an axis that cut one after the other.
+/// Merges parts of an axis that divide the elements consecutively.
 fn merged(cuts: Vec<Cut>, mesh: &Mesh) -> Vec<Cut> {
     let mut merged: Vec<Cut> = Vec::with_capacity(cuts.len());
     for cut in cuts {

@@ -1,8 +1,8 @@
-//! Shifting padding from the high end of a sharded dim to the low end.
+//! Shifts padding from the high end of a sharded dim to the low end.
 //!
-//! In a manual computation each device sends the last elements of its shard, as many as there is padding, to the
-//! device with the next shard, and prepends the elements that it receives. Since [`Change::HaloExchanges`] it sends its
-//! whole shard, and there may be more padding than a shard has elements.
+//! In a manual computation each device sends the last elements of its shard, as many as there is
+//! padding, to the device with the next shard, and prepends the elements that it receives. Since
+//! [`Change::HaloExchanges`] it sends its whole shard, and the padding may be larger than a shard.
 
 use super::devices::shift_pairs;
 use super::local_exchange::splat;
@@ -15,7 +15,7 @@ use crate::ir::{int_attr, InsertPoint, NewOp, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::shardy::Change;
 
-/// Pads `input` with zeros at the high ends, up to the padded shape of `plan`.
+/// Pads `input` with zeros at the high ends, to the padded shape of `plan`.
 pub fn pad_at_high_end(
     program: &mut Program,
     op: OpId,
@@ -28,7 +28,8 @@ pub fn pad_at_high_end(
     program.build_pad(input, zero, &plan.padded, sharding, at)
 }
 
-/// Shifts the padding that `plan` added to `input` to the low ends; the result is padded there.
+/// Shifts the padding that `plan` added to `input` to the low ends; returns the result with padding
+/// there.
 pub fn shift_padding_to_low(
     program: &mut Program,
     resolution: &mut Resolution,
@@ -75,8 +76,8 @@ pub fn shift_padding_to_low(
     program.result(computation, 0)
 }
 
-/// The source-target pairs that send each shard along `axes` to the device with the next one, as devices of the
-/// mesh of the `manual` axes alone.
+/// The source-target pairs that send each shard along `axes` to the device with the next one, as
+/// device ids in a mesh of only the `manual` axes.
 fn pairs(mesh: &Mesh, manual: &[AxisId], axes: &[AxisRef]) -> Vec<[i64; 2]> {
     let kept = manual.iter().map(|&axis| mesh.axes[crate::index::Id::index(axis)].clone());
     let own = Mesh::new(kept.collect(), Vec::new());
@@ -111,7 +112,7 @@ struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// Shifts the local `value` by `padding` along `dim`.
+    /// Shifts the local `value` by `padding` along `dim`, by any number of shards.
     fn far(&mut self, value: ValueId, (dim, padding): (usize, i64)) -> ValueId {
         let ty = self.program.type_of(value);
         let shape = self.program.types()[ty].static_shape().unwrap_or_default();
@@ -130,7 +131,7 @@ impl Shift<'_> {
             .attr("dimension", int_attr(dim as i64));
         self.program.build_value(whole, self.at)
     }
-    /// `value` from the device `hops` shards to the left.
+    /// `value` of the device whose shard is `hops` to the left.
     fn moved(&mut self, value: ValueId, hops: i64) -> ValueId {
         if hops == 0 {
             return value;
@@ -145,7 +146,7 @@ impl Shift<'_> {
     }
 }
 
-/// Shifts the local `value` by `padding` along `dim`, which is at most a shard.
+/// Shifts the local `value` by `padding` along `dim`, by at most one shard.
 fn shift(
     program: &mut Program,
     resolution: &mut Resolution,

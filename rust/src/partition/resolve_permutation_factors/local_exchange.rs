@@ -14,7 +14,7 @@ use crate::mesh::Mesh;
 pub struct Along<'a> {
     /// The program.
     pub program: &'a mut Program,
-    /// What ops are made with.
+    /// The channels and device ids for new ops.
     pub resolution: &'a mut Resolution,
     /// The body of the manual computation.
     pub body: &'a Body,
@@ -27,7 +27,8 @@ pub struct Along<'a> {
 }
 
 impl Along<'_> {
-    /// The device's part of the result, of which `low` elements come before the operand, whose elements are `dilation` apart.
+    /// The device's shard of the result, in which `low` elements come before the operand, whose
+    /// elements are `dilation` apart.
     pub fn exchange(&mut self, input: ValueId, low: i64, dilation: i64) -> ValueId {
         let mut sizes = self.program.value_type(input).static_shape().unwrap_or_default();
         let shard = sizes[self.dim.dim] * dilation;
@@ -61,7 +62,8 @@ impl Along<'_> {
             .attr("slice_sizes", int_array(&sizes));
         self.build(slice)
     }
-    /// The shards to the left, the own one, and those to the right, each replaced by the padding where there is none.
+    /// The shards to the left, the device's own, and those to the right; those that do not exist
+    /// are replaced by the padding.
     fn parts(&mut self, input: ValueId, own: ValueId) -> Vec<ValueId> {
         let [left, right] = self.dim.hops;
         let shards = total_size(self.axes, self.mesh);
@@ -75,7 +77,8 @@ impl Along<'_> {
         }
         parts
     }
-    /// `input` of the device `hop` shards to the left where `own` compares with `bound`, else the padding.
+    /// `input` of the device `hop` shards to the left if the comparison of `own` with `bound`
+    /// holds, else the padding.
     fn part(
         &mut self,
         input: ValueId,
@@ -120,7 +123,8 @@ impl Along<'_> {
             .attr("interior_padding", int_array(&between));
         self.build(pad)
     }
-    /// The number of the device's shard: looked up if the mesh lists its devices, else computed.
+    /// The index of the device's shard: looked up in a table if the mesh lists its devices, else
+    /// computed.
     fn own_number(&mut self) -> ValueId {
         let unsigned = self.program.tensor_type_of(&[], "ui32");
         let id = self.build(NewOp::new(self.resolution.id_op, &[], &[unsigned]));
@@ -164,7 +168,7 @@ impl Along<'_> {
         }
         digit
     }
-    /// The number of `list` at `index`.
+    /// The element of `list` at `index`.
     fn looked_up(&mut self, list: &[i64], index: ValueId) -> ValueId {
         let table = self.program.tensor_type_of(&[list.len() as i64], "i32");
         let one = self.program.tensor_type_of(&[1], "i32");
@@ -195,7 +199,7 @@ impl Along<'_> {
     }
 }
 
-/// A tensor of type `ty` all of whose elements are `scalar`.
+/// A tensor of type `ty` whose elements are all `scalar`.
 pub fn splat(scalar: ValueId, ty: TypeId) -> NewOp<'static> {
     NewOp::of_kind(OpKind::BroadcastInDim, &[scalar], &[ty])
         .attr("broadcast_dimensions", int_array(&[]))

@@ -1,7 +1,9 @@
-//! The manual computation in which devices exchange what their shards of a result need.
+//! The manual computation in which devices exchange the elements that their shards of a result
+//! need.
 //!
-//! Along each dim a device gets the shards to the left and to the right of its own that any device needs, concatenates them,
-//! pads them on both sides, and slices its part of the result out of them, at an offset that depends on the device.
+//! Along each dim a device receives as many shards to the left and to the right of its own as any
+//! device needs, concatenates them, pads them on both sides, and slices its shard of the result out
+//! of them, at an offset that depends on the device.
 
 use super::exchange::{round_up, Plan};
 use super::local_exchange::Along;
@@ -12,37 +14,37 @@ use crate::ir::{InsertPoint, NewOp, OpKind, Payload, Place, Program};
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, TensorSharding};
 
-/// What the manual computation computes.
+/// The parameters of the manual computation.
 #[derive(Clone, Copy)]
 pub struct Halo<'a> {
     /// The op that it replaces.
     pub op: OpId,
     /// The operand, padded to multiples of its shards.
     pub input: ValueId,
-    /// The sharding of the operand, and that of the result.
+    /// The shardings of the operand and the result.
     pub shardings: [ShardingId; 2],
-    /// The value that stands where there is no element of the operand.
+    /// The value where there is no element of the operand.
     pub padding: ValueId,
     /// The exchanges.
     pub plan: &'a Plan,
-    /// For each dim how many elements are put before the operand.
+    /// For each dim the number of elements inserted before the operand.
     pub low: &'a [i64],
-    /// For each dim how far elements of the operand are apart in the result.
+    /// For each dim the distance in the result between neighbouring elements of the operand.
     pub dilations: &'a [i64],
 }
 
 /// The body of the manual computation.
 pub struct Body {
-    /// The value that stands where there is no element of the operand.
+    /// The value where there is no element of the operand.
     pub padding: ValueId,
-    /// The sharding of values like the operand.
+    /// The sharding of values of the operand's shape.
     pub sharding: ShardingId,
-    /// Where new ops go.
+    /// The insertion point of new ops.
     pub at: InsertPoint,
 }
 
 impl Program {
-    /// `sharding` without the axes `manual` and all parts of them.
+    /// `sharding` without the axes `manual` and their sub-axes.
     pub(super) fn without_manual(&mut self, sharding: ShardingId, manual: &[AxisId]) -> ShardingId {
         let mut inside = self.shardings()[sharding].clone();
         for dim in &mut inside.dims {
@@ -59,7 +61,8 @@ impl Program {
     }
 }
 
-/// `shape`, the shape of a tensor sharded by `sharding`, on one device where the axes `manual` are manual.
+/// The shape of a tensor of `shape`, sharded by `sharding`, inside a manual computation over the
+/// axes `manual`.
 pub fn local_shape(
     shape: &[i64],
     sharding: &TensorSharding,
@@ -74,8 +77,9 @@ pub fn local_shape(
     shape.iter().zip(&sharding.dims).map(|(size, dim)| size / shards(dim)).collect()
 }
 
-/// Makes the manual computation, whose result has the size of that of the op, rounded up to multiples of its shards;
-/// `finish` gets the exchanged value and the shape that the result has inside.
+/// Makes the manual computation, whose result has the shape of the op's result rounded up to
+/// multiples of its shards; `finish` is called with the exchanged value and the result's shape
+/// inside.
 pub fn exchange(
     program: &mut Program,
     resolution: &mut Resolution,

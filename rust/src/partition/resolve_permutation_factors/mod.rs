@@ -1,13 +1,13 @@
-//! `sdy-resolve-permutation-factors`: makes shardings of dims that need a permutation of data explicit.
+//! `sdy-resolve-permutation-factors`: makes the communication along permutation factors explicit.
 //!
-//! | op | what happens, if halo exchange is enabled |
+//! | op | rewrite, if halo exchange is enabled |
 //! | --- | --- |
-//! | `stablehlo.reverse` | the devices do it in reverse order, see [`reverse`] |
-//! | `stablehlo.pad`, `stablehlo.slice` | devices exchange elements with devices near them, see [`manual`] |
-//! | `stablehlo.reshape` | likewise, where it splits a dim that does not divide |
-//! | any other op | reshards around it replicate the dims in question |
+//! | `stablehlo.reverse` | computed on a mesh with reversed device order, see [`reverse`] |
+//! | `stablehlo.pad`, `stablehlo.slice` | devices exchange elements with devices nearby, see [`manual`] |
+//! | `stablehlo.reshape` | the same, if it splits a dim that does not divide evenly |
+//! | any other op | reshards around it replicate these dims |
 //!
-//! Those of pads, slices and reshapes are since [`Change::HaloExchanges`].
+//! Pads, slices and reshapes are rewritten since [`Change::HaloExchanges`].
 //!
 //! Source: Shardy's `resolve_permutation_factors`.
 
@@ -39,26 +39,27 @@ use rustc_hash::FxHashMap;
 /// Options of the pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether devices exchange elements, instead of getting all of them.
+    /// Whether devices exchange halos, instead of gathering whole dims.
     pub enable_halo_exchange: bool,
-    /// Whether `stablehlo.rng_bit_generator` may be sharded, though devices then get the same numbers.
+    /// Whether `stablehlo.rng_bit_generator` may be sharded, although all devices then get the same
+    /// numbers.
     pub shards_random_bits: bool,
     /// The numbers of replicas and of partitions.
     pub device_counts: DeviceCounts,
 }
 
-/// The named mesh of each mesh that has been seen.
+/// The named mesh for each mesh that was seen.
 type NamedMeshes = FxHashMap<Mesh, MeshId>;
 
-/// What the pass makes ops with.
+/// The state for making new ops.
 pub struct Resolution {
     symbols: SymbolTable,
     meshes: NamedMeshes,
-    /// The last channel that is used.
+    /// The largest channel id in use.
     channel: i64,
-    /// The op that returns the id of the device.
+    /// The op that returns the device id.
     id_op: &'static str,
-    /// Whether permutes have channels: between replicas they have none.
+    /// Whether permutes have channels; permutes between replicas have none.
     has_channels: bool,
 }
 
@@ -79,7 +80,7 @@ impl Resolution {
                 && program.shardy().has(Change::HaloExchanges),
         })
     }
-    /// A permute of `input` between these devices.
+    /// A permute of `input` with these source-target pairs.
     fn permute(
         &mut self,
         program: &mut Program,
@@ -156,7 +157,7 @@ impl Operand {
         let shape = program.value_type(value).static_shape()?;
         Some(Self { value, sharding, mesh, shape })
     }
-    /// The value, padded at the high ends with `fill` or zeros by an op before `op`.
+    /// The value, padded at the high ends with `fill` or zeros; new ops are inserted before `op`.
     fn padded(
         &self,
         program: &mut Program,
@@ -184,10 +185,11 @@ impl Operand {
     }
 }
 
-/// The most devices between which a pass exchanges elements; more than any machine has.
+/// The most devices for which a pass makes an exchange; more than any machine has.
 const MAX_LISTED_DEVICES: i64 = 1 << 24;
 
-/// Whether the devices of `mesh` are few enough to be listed, and the numbers small enough to be offsets.
+/// Whether the mesh has few enough devices to list them, and the numbers are small enough to be
+/// offsets.
 fn is_small(mesh: &Mesh, numbers: &[&[i64]]) -> bool {
     let is_small = |number: &i64| number.unsigned_abs() < 1 << 30;
     mesh.num_devices() <= MAX_LISTED_DEVICES && numbers.iter().copied().flatten().all(is_small)
@@ -208,19 +210,20 @@ fn permuting_rule(
     (!row.is_custom && replicates).then_some(rule)
 }
 
-/// Whether `op` makes random bits that all devices need.
+/// Whether `op` makes random bits that have to be computed on all devices.
 fn is_random(program: &Program, op: OpId, options: Options) -> bool {
     !options.shards_random_bits && program.op_name(op) == "stablehlo.rng_bit_generator"
 }
 
-/// The shardings of the operands and then of the results of `op`.
+/// The shardings of the operands of `op`, then of the results.
 fn shardings_of(program: &mut Program, op: OpId) -> Vec<ShardingId> {
     let operands = program.operands(op);
     let values: Vec<_> = operands.chain(program.op_results(op)).collect();
     values.into_iter().map(|value| program.sharding_of(value)).collect()
 }
 
-/// Reshards operands and results of `op` so that its permutation factors, or all of them, are not sharded.
+/// Reshards operands and results of `op` so that its permutation factors, or, if `all`, all
+/// factors, are not sharded.
 fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule, all: bool) -> Result<()> {
     let shardings = shardings_of(program, op);
     let Some(mesh) = common_mesh(program, &shardings) else {
@@ -251,7 +254,7 @@ fn replicate(program: &mut Program, op: OpId, rule: &OpShardingRule, all: bool) 
     Ok(())
 }
 
-/// Whether pad `op` along the dim with the number of `factor` moves data between shards.
+/// Whether pad `op` moves data between shards along the dim of `factor`.
 fn is_moved(
     program: &Program,
     op: OpId,
@@ -274,7 +277,7 @@ fn is_moved(
     padding.is_none_or(|padding| !padding.is_local(factor.index(), [&from, &to], shards))
 }
 
-/// Whether slice `op` along the dim with the number of `factor` moves data between shards.
+/// Whether slice `op` moves data between shards along the dim of `factor`.
 fn needs_communication(
     program: &Program,
     op: OpId,

@@ -1,4 +1,4 @@
-//! Pads of sharded dims.
+//! Halo exchange for pads of sharded dims.
 
 use super::exchange::{ceil, Plan, Shifted};
 use super::manual::{self, Body, Halo};
@@ -24,7 +24,8 @@ impl Padding {
         let (low, high) = (list("edge_padding_low")?, list("edge_padding_high")?);
         Some(Self { low, high, interior: list("interior_padding")? })
     }
-    /// Whether each shard of the result along `dim` has elements of the same shard of the operand only.
+    /// Whether each shard of the result along `dim` has only elements of the operand's shard with
+    /// the same index.
     pub fn is_local(&self, dim: usize, [from, to]: [&[i64]; 2], shards: i64) -> bool {
         if shards <= 1 {
             return true;
@@ -49,7 +50,7 @@ impl Padding {
     }
 }
 
-/// Resolves the pad `op`; false if its shards are too far from each other.
+/// Rewrites the pad `op`; returns false if it needs elements of shards that are too far away.
 pub fn resolve(program: &mut Program, op: OpId, resolution: &mut Resolution) -> bool {
     let Some(operand) = Operand::of(program, op) else { return true };
     let shape = program.value_type(program.result(op, 0)).static_shape();

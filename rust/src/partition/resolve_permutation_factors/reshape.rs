@@ -1,7 +1,8 @@
-//! Reshapes of dims that do not divide into their shards.
+//! Halo exchange for reshapes of dims that do not divide evenly into shards.
 //!
-//! If a dim is split, and each shard of the result starts in a shard of the operand next to it, devices exchange elements with
-//! their neighbours; otherwise the dims are replicated around the reshape.
+//! If a dim is split, and each shard of the result starts in a neighbouring shard of the operand,
+//! devices exchange elements with their neighbours; otherwise the dims are replicated around the
+//! reshape.
 
 use super::exchange::{ceil, round_up, DimExchange, Plan, Start};
 use super::groups::{cut_alike, Group};
@@ -24,7 +25,7 @@ struct Reshape {
     groups: Vec<Group>,
 }
 
-/// Resolves the reshape `op`.
+/// Rewrites the reshape `op`.
 pub fn resolve(
     program: &mut Program,
     op: OpId,
@@ -44,7 +45,8 @@ pub fn resolve(
 }
 
 impl Reshape {
-    /// The reshape `op`; `None` if it is not sharded, or if its shardings have other axes.
+    /// The reshape `op`; `None` if it is not sharded, or if its operand and result have different
+    /// axes.
     fn of(program: &mut Program, op: OpId) -> Option<Self> {
         let value = program.operand(op, 0);
         let sharding = program.sharding(program.result(op, 0));
@@ -77,7 +79,7 @@ impl Reshape {
     fn shapes(&self) -> [&[i64]; 2] {
         [&self.operand.shape, &self.shape]
     }
-    /// Whether each shard of the result has the elements of the shard of the operand.
+    /// Whether each shard of the result has the elements of the operand's shard on the same device.
     fn is_local(&self, program: &Program, op: OpId) -> bool {
         let [from, to] = self.shardings(program);
         let types =
@@ -88,8 +90,8 @@ impl Reshape {
     fn is_alike(&self, program: &Program) -> bool {
         cut_alike(self.shardings(program), self.shapes(), program.mesh(self.operand.mesh))
     }
-    /// The exchanges, and the padded shape of the result; `None` if there are no elements to exchange, or not only with
-    /// neighbours.
+    /// The exchanges, and the padded shape of the result; `None` if there are no elements to
+    /// exchange, or not only with neighbours.
     fn plan(&self, program: &Program, mesh: &Mesh) -> Option<(Plan, Vec<i64>)> {
         if !self.is_alike(program) || !is_small(mesh, &self.shapes()) {
             return None;
@@ -149,7 +151,7 @@ impl Reshape {
             && (from % to == 0 || to % from == 0)
             && volumes.0 == volumes.1
     }
-    /// Notes for each shard of the result which shards of the operand it needs.
+    /// Records for each shard of the result which shards of the operand it needs.
     fn split(
         &self,
         exchange: &mut DimExchange,
@@ -165,7 +167,7 @@ impl Reshape {
             result.dims[dims.clone()].iter().flat_map(|dim| dim.axes.iter().copied()).collect();
         let mut starts = Vec::new();
         for target in 0..shards {
-            // The first element of the shard, in row-major order of the dims without padding.
+            // The first element of the shard, in row-major order without padding.
             let (mut start, mut stride, mut rest) = (0, 1, target);
             for dim in dims.clone().rev() {
                 let parts = total_size(&result.dims[dim].axes, mesh).max(1);
@@ -213,7 +215,8 @@ impl Reshape {
         let to = Operand { sharding: self.sharding, ..self.operand.clone() };
         to.replace(program, op, result, &self.shape);
     }
-    /// Replicates the dims of groups that do not divide before the reshape, and shards them again behind it.
+    /// Replicates the dims of groups that do not divide evenly before the reshape, and shards them
+    /// again after it.
     fn replicate(&self, program: &mut Program, op: OpId, mesh: &Mesh) {
         let shardings = self.shardings(program);
         let mut removed: Vec<AxisRef> = Vec::new();
@@ -243,14 +246,14 @@ impl Reshape {
     }
 }
 
-/// `shape`, each dim rounded up to a multiple of its shards.
+/// `shape` with each dim rounded up to a multiple of its number of shards.
 fn padded(shape: &[i64], sharding: &TensorSharding, mesh: &Mesh) -> Vec<i64> {
     let round =
         |(&size, dim): (&i64, &DimSharding)| round_up(size, total_size(&dim.axes, mesh).max(1));
     shape.iter().zip(&sharding.dims).map(round).collect()
 }
 
-/// `sharding` without the parts of axes in `removed`.
+/// `sharding` without the axes in `removed`.
 fn without(sharding: &TensorSharding, removed: &[AxisRef], mesh: &Mesh) -> TensorSharding {
     let mut rest = sharding.clone();
     for dim in &mut rest.dims {

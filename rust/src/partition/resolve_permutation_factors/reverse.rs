@@ -1,8 +1,9 @@
-//! Reverses of sharded dims: every device reverses its shard, and the order of the devices is reversed.
+//! Reverses of sharded dims: every device reverses its shard, and the device order is reversed.
 //!
-//! The reshard before the reverse, or behind it since [`Change::HaloExchanges`], to a mesh with another order of devices costs one
-//! permute. If a dim does not divide evenly, its padding has to be at the low end before it is reversed, so that it is at the high
-//! end afterwards: it is padded at the high end and shifted, see [`super::halo`].
+//! The reshard before the reverse, or after it since [`Change::HaloExchanges`], to a mesh with
+//! another device order takes one collective permute. If a dim does not divide evenly, its padding
+//! has to be at the low end before it is reversed, so that it is at the high end afterwards: it is
+//! padded at the high end and shifted, see [`super::halo`].
 
 use super::halo::{pad_at_high_end, shift_padding_to_low};
 use super::{Resolution, MAX_LISTED_DEVICES};
@@ -13,20 +14,20 @@ use crate::mesh::Mesh;
 use crate::sharding::TensorSharding;
 use crate::shardy::Change;
 
-/// The changes for one reverse.
+/// The rewrite of one reverse.
 pub struct Plan {
-    /// The axes whose devices change places.
+    /// The axes along which the device order is reversed.
     pub reversed: Vec<AxisRef>,
     /// The axes of the dims that do not divide evenly.
     pub manual: Vec<AxisId>,
     /// The shape with those dims padded.
     pub padded: Vec<i64>,
-    /// The shape.
+    /// The shape before padding.
     pub shape: Vec<i64>,
 }
 
-/// Resolves reverse `op`; false if it has to be replicated instead, because its padding is larger than
-/// a shard.
+/// Rewrites reverse `op`; returns false if it has to be replicated instead, because its padding is
+/// larger than a shard.
 pub fn resolve(program: &mut Program, op: OpId, resolution: &mut Resolution) -> bool {
     let operand = program.operand(op, 0);
     let sharding = program.sharding_of(operand);
@@ -68,7 +69,7 @@ pub fn resolve(program: &mut Program, op: OpId, resolution: &mut Resolution) -> 
     true
 }
 
-/// Gives the result of `op` the devices in reverse order, and reshards it behind.
+/// Gives the result of `op` a mesh with reversed device order, and reshards it afterwards.
 fn reverse_first(
     program: &mut Program,
     op: OpId,
@@ -127,7 +128,7 @@ fn plan(program: &Program, op: OpId, sharding: ShardingId, shape: Vec<i64>) -> O
     Some(plan)
 }
 
-/// Makes a reverse of the padded `input` and a slice of its result in place of `op`.
+/// Replaces `op` by a reverse of the padded `input` and a slice of its result.
 fn reverse_padded(
     program: &mut Program,
     op: OpId,
@@ -151,7 +152,7 @@ fn reverse_padded(
     program.erase_op(op);
 }
 
-/// The mesh with the devices along `axes` in reverse order.
+/// The mesh with reversed device order along `axes`.
 fn reversed_mesh(
     program: &mut Program,
     mesh_id: MeshId,
@@ -184,7 +185,7 @@ fn reversed_mesh(
     id
 }
 
-/// By how much the coordinate along its mesh axis changes from one part of `axis` to the next.
+/// The difference of the coordinates along the mesh axis between neighbouring parts of `axis`.
 pub fn stride(axis: AxisRef, mesh: &Mesh) -> i64 {
     mesh.axis_size(axis.axis) / (axis.pre_size() * axis.size(mesh)).max(1)
 }
@@ -199,7 +200,7 @@ pub fn coordinates(mut index: i64, mesh: &Mesh) -> Vec<i64> {
     coords
 }
 
-/// The opposite of [`coordinates`].
+/// The inverse of [`coordinates`].
 pub fn linear_index(coords: &[i64], mesh: &Mesh) -> i64 {
     coords.iter().zip(&mesh.axes).fold(0, |index, (coord, axis)| index * axis.size + coord)
 }

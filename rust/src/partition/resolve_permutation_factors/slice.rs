@@ -1,4 +1,4 @@
-//! Slices of sharded dims.
+//! Halo exchange for slices of sharded dims.
 
 use super::exchange::{ceil, Plan, Shifted};
 use super::manual::{self, Body, Halo};
@@ -15,8 +15,8 @@ struct Slice {
     strides: Vec<i64>,
 }
 
-/// Resolves the slice `op`; false if its shards are too far from each other, or if it leaves elements out along a sharded
-/// dim.
+/// Rewrites the slice `op`; returns false if it needs elements of shards that are too far away, or
+/// if it has strides along a sharded dim.
 pub fn resolve(program: &mut Program, op: OpId, resolution: &mut Resolution) -> bool {
     let Some(operand) = Operand::of(program, op) else { return true };
     let list = |name| op_attribute(program, op, name)?.as_ints();

@@ -8,16 +8,17 @@ use crate::mlir::op_attribute;
 /// Which ops are partitioned.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter<'a> {
-    /// The number of the first op, among those that could be partitioned.
+    /// The index of the first op, among those that could be partitioned.
     low: Option<usize>,
-    /// The number of the last op.
+    /// The index of the last op.
     high: Option<usize>,
-    /// Parts of names of ops, of which one has to be part of the name; any name if there is none.
+    /// Substrings, one of which the op's name has to contain; empty for any name.
     names: Vec<&'a str>,
 }
 
 impl<'a> Filter<'a> {
-    /// The filter of a list `dot,add,selectLow=2,selectHigh=7`. Negative and misspelt numbers do not count.
+    /// The filter for a list `dot,add,selectLow=2,selectHigh=7`. Negative and invalid numbers are
+    /// ignored.
     pub(super) fn parse(text: &'a str) -> Self {
         let mut filter = Self::default();
         let text = text.trim();
@@ -35,7 +36,7 @@ impl<'a> Filter<'a> {
         }
         filter
     }
-    /// Whether it accepts the op with this number and name.
+    /// Whether it accepts the op with this index and name.
     fn accepts(&self, number: usize, name: &str) -> bool {
         self.low.is_none_or(|low| number >= low)
             && self.high.is_none_or(|high| number <= high)
@@ -43,7 +44,8 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The ops that are partitioned: of those of the entry function that could be, those that the filter accepts.
+/// The ops to partition: those of the entry function that could be partitioned and that the filter
+/// accepts.
 pub(super) fn selected(program: &mut Program, filter: &Filter<'_>) -> Result<Vec<OpId>> {
     let entry = program.func_op(entry_function(program)?);
     let blocks = program.op_regions(entry).flat_map(|region| program.region_blocks(region));
@@ -61,7 +63,7 @@ fn entry_function(program: &Program) -> Result<FuncId> {
     })
 }
 
-/// Whether `op` is sharded and computes something.
+/// Whether `op` is sharded and is a computation.
 fn can_be_partitioned(program: &mut Program, op: OpId) -> bool {
     let kind = program.kind(op);
     let is_annotation = matches!(

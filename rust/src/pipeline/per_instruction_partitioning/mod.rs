@@ -1,10 +1,11 @@
-//! `sdy-per-instruction-partitioning`: partitions ops one by one. Each becomes a manual computation around the program that
-//! one device runs for it.
+//! `sdy-per-instruction-partitioning`: partitions ops one by one. Each becomes a manual computation
+//! with the per-device program for the op.
 //!
-//! Each op that is partitioned is cloned into a function of its own; the passes of the partitioner run on all of these
-//! functions at once, while those of the program are not part of the module; then the functions become the bodies of the
-//! manual computations. Operands and results whose shards would differ in size are padded outside, and inside the op
-//! works on tensors of its own types.
+//! Each op to partition is cloned into its own function. The partitioner's passes run on all of
+//! these functions together, while the program's functions are taken out of the module. Then the
+//! functions become the bodies of the manual computations. Operands and results that do not divide
+//! evenly into shards are padded outside of the manual computation; inside, the op works on tensors
+//! of its original types.
 //!
 //! Source: Shardy's `per_instruction_partitioning.cc`, as jaxlib 0.12 has it.
 
@@ -43,7 +44,7 @@ pub(super) fn run(
     }
     let old: Vec<OpId> = program.block_ops(program.module_block()).collect();
     let mut outlining = Outlining { symbols: SymbolTable::new(program), number: 0 };
-    // A program of one device is for one set of devices, and collectives are there already.
+    // Functions are grouped by number of devices, and by whether the op is a collective already.
     let mut groups: BTreeMap<(i64, bool), Vec<Outlined>> = BTreeMap::new();
     for op in ops {
         let is_collective = program.kind(op).is_collective();
@@ -82,8 +83,8 @@ fn unlink_functions(program: &mut Program) {
     }
 }
 
-/// Partitions the functions of `outlined` and makes them the bodies of their manual computations. The module has no function
-/// before and after.
+/// Partitions the functions of `outlined` and makes them the bodies of their manual computations.
+/// The module has no functions before and after.
 fn partition(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -110,7 +111,7 @@ fn partition(
     Ok(())
 }
 
-/// The passes of the partitioner; some functions may need reshards.
+/// Runs the partitioner's passes; some functions may need reshards.
 fn run_partitioner(
     program: &mut Program,
     context: &mut Context<'_>,
@@ -145,8 +146,9 @@ fn run_partitioner(
     spmd::convert_global_to_local(program, context, options)
 }
 
-/// Numbers the channels of those of `ops` that are new from that on which follows `own`, the largest of the op itself. `last`
-/// is the largest that any op had before the passes, which went on from it.
+/// Renumbers the new channels of `ops` from `own + 1` on, where `own` is the largest channel of the
+/// original op. `last` is the largest channel before the passes, after which the new channels were
+/// numbered.
 fn renumber_channels(program: &mut Program, ops: &[OpId], own: i64, last: i64) {
     let mut new: Vec<(i64, OpId)> =
         ops.iter().map(|&op| (channel(program, op), op)).filter(|&(n, _)| n > last).collect();

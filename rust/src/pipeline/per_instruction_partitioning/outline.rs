@@ -1,4 +1,4 @@
-//! Makes a function of each op, and a placeholder for the manual computation that it becomes the body of.
+//! Outlines each op into a function, and replaces it by a placeholder for the manual computation.
 
 use super::padding::{cut, pad, padded_types, padded_value, Types};
 use crate::error::{Code, Diagnostic, Result};
@@ -11,31 +11,31 @@ use crate::partition::channels::last_channel;
 use crate::partition::insert_explicit_reshards::sharding_or_closed;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A function with a clone of an op, and the manual computation that it becomes the body of.
+/// A function with a clone of an op, and the manual computation whose body it becomes.
 pub(super) struct Outlined {
-    /// Its number among those of the program.
+    /// The index of the function.
     pub(super) number: usize,
     pub(super) func: FuncId,
-    /// The `func.func` ops of clones of the functions that the op calls, directly or not.
+    /// The `func.func` ops of clones of the functions that the op calls, directly or indirectly.
     pub(super) callees: Vec<OpId>,
     /// The op that becomes the manual computation.
     pub(super) manual: OpId,
     pub(super) in_shardings: Vec<ShardingId>,
     pub(super) axes: Vec<StrId>,
-    /// The largest channel that the op itself has.
+    /// The largest channel of the original op.
     pub(super) last_channel: i64,
 }
 
-/// Makes functions of ops.
+/// Outlines ops.
 pub(super) struct Outlining {
     pub(super) symbols: SymbolTable,
-    /// The number of the next function.
+    /// The index of the next function.
     pub(super) number: usize,
 }
 
 impl Outlining {
-    /// Puts a manual computation without a body in the place of `op`, and a clone of `op` into a new function; returns the
-    /// number of devices of its mesh, too.
+    /// Replaces `op` by a manual computation without a body, and clones `op` into a new function.
+    /// Also returns the number of devices of its mesh.
     pub(super) fn outline(&mut self, program: &mut Program, op: OpId) -> Result<(Outlined, i64)> {
         let mut operands: Vec<ValueId> = program.operands(op).collect();
         operands.extend(captured_values(program, op));
@@ -70,7 +70,7 @@ impl Outlining {
         let returned = Tensors { types: &out_types, shardings: &out_shardings };
         let func = function_of(program, op, name, &operands, args, returned);
         let types: Vec<TypeId> = out_types.iter().map(|types| types.padded).collect();
-        // No pass knows it.
+        // No pass knows this op.
         let manual = NewOp::new("shardcore.outlined", &padded, &types);
         let manual = program.build(manual, program.before(op));
         for (index, &result) in results.iter().enumerate() {
@@ -98,8 +98,8 @@ impl Outlining {
             }
         }
     }
-    /// Clones of the functions that ops inside `caller` call, directly or not, in the order of the calls; they are called
-    /// in place of the originals.
+    /// Clones the functions that ops inside `caller` call, directly or indirectly, and makes the
+    /// calls call the clones. Returns the clones in the order of the calls.
     fn clone_callees(&mut self, program: &mut Program, caller: OpId) -> Vec<OpId> {
         self.symbols.restart_numbers();
         let mut clones: FxHashMap<StrId, StrId> = FxHashMap::default();
@@ -154,7 +154,8 @@ fn captured_values(program: &Program, op: OpId) -> Vec<ValueId> {
     captured
 }
 
-/// The first mesh of `shardings` that is not empty, or else the last; `None` if others are different or there is none.
+/// The mesh of `shardings`: the first mesh that is not empty, or else the last one; `None` if there
+/// are different meshes, or none.
 fn common_mesh(program: &Program, shardings: &[ShardingId]) -> Option<MeshId> {
     let is_empty = |mesh: MeshId| {
         let mesh = program.mesh(mesh);
@@ -187,8 +188,9 @@ impl Tensors<'_> {
     }
 }
 
-/// A private function called `name` that computes a clone of `op` of arguments that stand for `values`: its operands, and
-/// what ops inside use. It takes and returns padded tensors; the clone has the types of `op`, but for reshards.
+/// A private function called `name` with a clone of `op`, whose arguments stand for `values`: its
+/// operands, and the values that ops inside it use. It takes and returns padded tensors; the clone
+/// has the types of `op`, except if it is a reshard.
 fn function_of(
     program: &mut Program,
     op: OpId,
@@ -217,7 +219,7 @@ fn function_of(
     }
     let mut map = ValueMap::default();
     let mut inner = vec![ValueId::NONE; program.num_operands(op)];
-    // Those that ops inside use come first, where Shardy has them.
+    // As in Shardy, the values that ops inside use come first.
     for index in (inner.len()..values.len()).chain(0..inner.len()) {
         let (arg, sharding) = (program.block_arg(body, index), args.shardings[index]);
         program.set_sharding(arg, sharding);
@@ -249,7 +251,7 @@ fn function_of(
     func
 }
 
-/// A constant like `op` that has more elements, if `op` is a constant which is padded.
+/// A constant like `op` with more elements, if `op` is a constant whose result is padded.
 fn padded_constant_of(program: &mut Program, op: OpId, results: Tensors<'_>) -> Option<OpId> {
     let is_constant = matches!(program.kind(op), OpKind::Constant | OpKind::SdyConstant);
     let types = results.types.first().filter(|types| is_constant && types.own != types.padded)?;

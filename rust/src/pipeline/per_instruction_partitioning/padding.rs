@@ -1,19 +1,22 @@
-//! Pads operands to even shards, and cuts results back to what they are.
+//! Pads operands so that they divide evenly into shards, and slices results back to their original
+//! size.
 
 use crate::export::pad_for_divisibility::padded_for_all;
 use crate::index::{OpId, ShardingId, TypeId, ValueId};
 use crate::ir::{InsertPoint, OpKind, Program};
 use crate::mlir::op_attribute;
 
-/// The type of a value of an op, and that of the value which takes its place around the manual computation.
+/// The type of a value of an op, and the type of the value that replaces it outside of the manual
+/// computation.
 #[derive(Clone, Copy)]
 pub(super) struct Types {
     pub(super) own: TypeId,
     pub(super) padded: TypeId,
 }
 
-/// The types of `values` of `op`, padded to even shards. The operand and the result of a reshard have one type, in which
-/// the shards of both are even; `others` are the shardings of the other one.
+/// The types of `values` of `op`, padded so that they divide evenly into shards. The operand and
+/// the result of a reshard have one type, which both shardings divide evenly; `others` are the
+/// shardings of the other side.
 pub(super) fn padded_types(
     program: &mut Program,
     op: OpId,
@@ -36,7 +39,8 @@ pub(super) fn padded_types(
     types
 }
 
-/// `value`, an operand of `op`, padded: what it is a slice of, or with zeros.
+/// `value`, an operand of `op`, padded: the value that it is a slice of, if that has the padded
+/// type, or else padded with zeros.
 pub(super) fn padded_value(
     program: &mut Program,
     op: OpId,
@@ -57,7 +61,7 @@ pub(super) fn padded_value(
     pad(program, value, zero, types.padded, sharding, at)
 }
 
-/// What `value` is the start of in each dim.
+/// The value of which `value` is a slice that starts at 0 in each dim.
 fn cut_from(program: &Program, value: ValueId) -> Option<ValueId> {
     let slice = program.defining_op(value).filter(|&op| program.kind(op) == OpKind::Slice)?;
     let has_only = |name, number| {
@@ -68,7 +72,7 @@ fn cut_from(program: &Program, value: ValueId) -> Option<ValueId> {
     is_start.then(|| program.operand(slice, 0))
 }
 
-/// `value` with `zero` behind it in each dim, up to `ty`.
+/// `value` padded with `zero` at the end of each dim to the type `ty`.
 pub(super) fn pad(
     program: &mut Program,
     value: ValueId,
@@ -81,7 +85,7 @@ pub(super) fn pad(
     program.build_pad(value, zero, &shape, sharding, at)
 }
 
-/// The start of `value` that has type `ty`; `value` itself if that is all of it.
+/// The slice of `value` from 0 with type `ty`; `value` itself if it has that type.
 pub(super) fn cut(
     program: &mut Program,
     value: ValueId,

@@ -1,8 +1,8 @@
-//! The reason why an axis is not on a dim of a tensor.
+//! Explains why an axis is not on a dim of a tensor.
 //!
-//! Dims that are one factor of an op have the same axes unless something prevents it. So the dims that the axis could
-//! have come from are searched, from op to op, the nearest first. Where one of them has the axis, the op between it and
-//! the next dim, which does not, says why.
+//! Dims with the same factor in an op have the same axes unless something prevents it. So the dims
+//! that the axis could have come from are searched breadth-first, from op to op. If one of them has
+//! the axis, the reason is at the op between it and the next dim, which lacks it.
 
 use super::order::Link;
 use super::reason::{Absence, Code, Place};
@@ -15,24 +15,26 @@ use crate::sharding::DimSharding;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 
-/// The ops that each tensor is a tensor of, by their positions, with its numbers there.
+/// For each tensor the ops that have it as operand or result: the op's position and the tensor's
+/// index there.
 #[derive(Default)]
 pub struct Neighbours(FxHashMap<Slot, Vec<(u32, usize)>>);
 
-/// A tensor of an op that has an axis: its number, its slot and the dim.
+/// A tensor of an op that has an axis: its index among the op's tensors, its slot and the dim.
 type Having = (usize, Slot, usize);
 
-/// What a search for an axis has looked at already.
+/// The state of a search for an axis.
 #[derive(Default)]
 struct Searched {
-    /// The factors of ops, by their positions, whose dims are all known.
+    /// Factors whose dims were all searched, each with the position of its op.
     factors: FxHashSet<(u32, FactorId)>,
-    /// By the positions of ops, the first tensor that has the axis, and the first of another slot.
+    /// For the positions of ops: the first tensor that has the axis, and the first one with another
+    /// slot.
     having: FxHashMap<u32, [Option<Having>; 2]>,
 }
 
 impl Explanation {
-    /// The ops around each tensor.
+    /// The ops that define or use each tensor.
     pub fn neighbours(&self) -> Neighbours {
         let mut found = Neighbours::default();
         for position in 0..self.plan.order().len() as u32 {
@@ -79,7 +81,8 @@ impl Explanation {
         beside.unwrap_or(none)
     }
 
-    /// The reason why none of `ops`, those around the tensor of `near`, passes `axis` on, if one of them has it on another factor.
+    /// The absence with code `OtherFactor` or `NoFactor`: an op of `ops`, the ops of the tensor of
+    /// `near`, has `axis` on a dim with another factor.
     fn on_other_factor(
         &self,
         program: &Program,
@@ -107,7 +110,8 @@ impl Explanation {
         })
     }
 
-    /// The first tensor of the op at `position` that has `axis`, and the first one of another slot.
+    /// The first tensor of the op at `position` that has `axis`, and the first one with another
+    /// slot.
     fn having(&self, program: &Program, position: u32, axis: &AxisName) -> [Option<Having>; 2] {
         let dim_of = |slot| part_in(program, self.now(program, slot), axis);
         let mut having =
@@ -117,13 +121,14 @@ impl Explanation {
         [first, other]
     }
 
-    /// The tensors of the op at `position` that have shardings, by their numbers.
+    /// The tensors of the op at `position` that have shardings: index and slot.
     fn slots(&self, position: u32) -> impl Iterator<Item = (usize, Slot)> + '_ {
         let tensors = self.plan.row(position).tensors.iter().enumerate();
         tensors.filter_map(|(index, &tensor)| Some((index, holder_slot(&self.plan.edges, tensor)?)))
     }
 
-    /// An op with neither a sharding rule nor data-flow edges, and no call, that makes or uses the tensor of `slot`, and another tensor of which has `axis`.
+    /// An op that defines or uses the tensor of `slot`, has neither a sharding rule nor data-flow
+    /// edges, is no call, and has another tensor with `axis`.
     fn op_without_rule(&self, program: &Program, slot: Slot, axis: &AxisName) -> Option<OpId> {
         let Slot::Value(value) = slot else { return None };
         let mut around = program.defining_op(value).into_iter().chain(program.users(value));
@@ -142,7 +147,7 @@ impl Explanation {
         })
     }
 
-    /// The reason that the tensor at `place` itself is.
+    /// The reason, if it is in the tensor at `place` itself.
     fn own_reason(
         &self,
         program: &Program,
@@ -166,7 +171,8 @@ impl Explanation {
         is_closed.then(|| (Code::Closed, (place, self.axes(program, place))))
     }
 
-    /// The dims that are one factor with that at `near` of one of `ops`, those around its tensor, but for factors that are `known`.
+    /// The dims with the same factor as the dim at `near` in one of `ops`, the ops of its tensor;
+    /// factors that are `known` are left out.
     fn links(
         &self,
         program: &Program,
@@ -180,7 +186,8 @@ impl Explanation {
             let rule = &program.rules()[spec.rule];
             let factors = mapping(rule, index).and_then(|mapping| mapping.dims.get(near.dim));
             for &factor in factors.into_iter().flatten() {
-                // Dims of a factor are looked at once: those of one that is known are known, and do not have the axis.
+                // The dims of a factor are searched once: dims of a known factor do not have the
+                // axis.
                 if !known.insert((position, factor)) {
                     continue;
                 }
@@ -199,7 +206,7 @@ impl Explanation {
         links
     }
 
-    /// Why the op of `link` does not pass `axis` on to the dim at `near`.
+    /// Why the op of `link` does not propagate `axis` to the dim at `near`.
     fn between(&self, program: &Program, near: Place, link: &Link, axis: &AxisName) -> Absence {
         let op = Some(self.plan.op(link.position));
         let of = |code, instead| Absence { code, at: near, op, instead };
@@ -270,8 +277,9 @@ impl Explanation {
             wanted.is_some_and(|wanted| axes.into_iter().any(|found| found.overlaps(wanted)))
         })
     }
-    /// Whether the dim at `place` is open after propagation and has `axis`, or a part of it, at its first sub-axis or
-    /// after it: such axes the export removes from inputs and outputs, whatever the size of the dim.
+    /// Whether the dim at `place` is open after propagation and has `axis`, or a part of it, in its
+    /// first sub-axis or after that. Export removes such axes from inputs and outputs, whatever the
+    /// size of the dim.
     pub fn has_after_part(&self, program: &Program, place: Place, axis: &AxisName) -> bool {
         let sharding = program.shardings().get(self.now(program, place.slot));
         let dim = sharding.and_then(|sharding| sharding.dims.get(place.dim));

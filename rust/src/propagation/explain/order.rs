@@ -7,15 +7,15 @@ use crate::ir::{Direction, Program};
 use crate::propagation::visit::direction::NUM_STEPS;
 use crate::propagation::visit::VisitSpec;
 
-/// Two tensors of an op, by their numbers, and the factor that a dim of each has.
+/// Two dims of tensors of an op that have a factor in common.
 pub(super) struct Link {
     /// The position of the op in the plan.
     pub position: u32,
-    /// The number of the tensor that is nearer to the dim asked for.
+    /// The index, among the op's tensors, of the tensor nearer to the dim in question.
     pub near: usize,
     /// The factor.
     pub factor: FactorId,
-    /// The other dim.
+    /// The dim of the other tensor.
     pub place: Place,
 }
 
@@ -34,7 +34,8 @@ impl Link {
 }
 
 impl Explanation {
-    /// Why what is at `won` propagated before `axis` could go along `link`, if a priority is the reason.
+    /// The code of a priority, if that is why the axes at `won` came before `axis` could propagate
+    /// along `link`.
     pub(super) fn earlier(
         &self,
         program: &Program,

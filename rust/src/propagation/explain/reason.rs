@@ -4,7 +4,7 @@ use super::steps::AxisName;
 use crate::index::OpId;
 use crate::propagation::observe::Slot;
 
-/// Why an axis is not there.
+/// The reason why an axis is not on a dim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code {
     /// The axis, or a part of it, is on another dim of the tensor.
@@ -21,19 +21,21 @@ pub enum Code {
     OtherMesh,
     /// Another factor of the op has the axis.
     OtherFactor,
-    /// What has the axis is a factor of the op that no dim of the tensor has.
+    /// The dim with the axis has a factor that no dim of the tensor has.
     NoFactor,
-    /// What won propagates at an earlier user priority.
+    /// The axes that won propagate at an earlier user priority.
     Priority,
-    /// What won propagates in an earlier op-priority step.
+    /// The axes that won propagate in an earlier op-priority step.
     OpPriority,
-    /// The factor does not divide, or has another one within it.
+    /// The number of shards does not divide the size of the factor, or a minor factor of the dim is
+    /// sharded already.
     NonDivisible,
-    /// The axis is manual in the computation, or would stand before one that is.
+    /// The axis is manual in the computation, or would be major to a manual axis.
     Manual,
-    /// Other axes are on the dim, or on one that is the same factor.
+    /// The dim, or a dim with the same factor, has other axes.
     Conflict,
-    /// An op next to it, one of whose tensors has the axis, has no sharding rule.
+    /// An op that defines or uses the tensor has no sharding rule; another tensor of that op has
+    /// the axis.
     NoRule,
     /// No dim that it could have come from has the axis.
     NeverArrived,
@@ -94,10 +96,10 @@ pub struct Place {
 pub struct Absence {
     /// The reason.
     pub code: Code,
-    /// The dim at which the axis stopped: the one asked for, or one on the way there.
+    /// The dim at which the axis stopped: the one in question, or one on the way there.
     pub at: Place,
-    /// The op that does not pass it on; `None` where the tensor itself is the reason.
+    /// The op that does not propagate it; `None` if the tensor itself is the reason.
     pub op: Option<OpId>,
-    /// What won instead: a dim, and the axes that it has.
+    /// A dim that won, and its axes.
     pub instead: Option<(Place, Vec<AxisName>)>,
 }

@@ -11,8 +11,8 @@ pub struct RunVisits<'a> {
     pub priority: i64,
     /// The op-priority step, and the strategy.
     pub run: Run,
-    /// The changes of each cause, in order. Dims that a user priority closes or opens again come before the run of
-    /// that priority.
+    /// The changes, grouped by cause, in order. Changes of dims by a user priority come before the
+    /// first run of that priority.
     pub visits: Vec<&'a [Change]>,
 }
 

@@ -1,9 +1,10 @@
 //! The steps that brought an axis to a tensor.
 //!
-//! An axis came to a tensor by the change that is the last before which the tensor did not have it. Its cause is a
-//! visit; what the tensors of the op had before follows from the trace, and the visit made once more tells the
-//! factor, the direction and the tensor that had the axis. That tensor is looked up in turn, at the time before
-//! the visit, until no change brought the axis: then a user wrote it. Time goes back with each step, so this ends.
+//! An axis came to a tensor by the last change before which the tensor did not have it. The cause
+//! of that change is a visit. The shardings before it follow from the trace, and repeating the
+//! visit tells the factor, the direction and the tensor that had the axis. That tensor is searched
+//! in turn, at the time before the visit, until no change brought the axis: then the user's
+//! annotation has it. Each step goes back in time, so this ends.
 
 use super::trace::Trace;
 use crate::axis::{AxisRef, SubAxis};
@@ -28,7 +29,7 @@ pub struct AxisName {
     pub sub: Option<SubAxis>,
 }
 
-/// What passes an axis on from one tensor to another.
+/// What propagates an axis from one tensor to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Through {
     /// An op, along a factor of its rule.
@@ -39,14 +40,14 @@ pub enum Through {
     Group,
 }
 
-/// One tensor gets an axis from another one.
+/// One tensor gets an axis from another.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The tensor that had it.
     pub from: Slot,
     /// The tensor that gets it.
     pub to: Slot,
-    /// What passes the axis on.
+    /// What propagates the axis.
     pub through: Through,
     /// Forward to results, backward to operands.
     pub direction: Direction,
@@ -59,22 +60,22 @@ pub struct Step {
 /// How an axis came to a tensor.
 #[derive(Clone, Debug)]
 pub struct Path {
-    /// The tensor that had it from the beginning.
+    /// The tensor that had the axis before propagation.
     pub source: Slot,
-    /// The axis there, or a part of the same one.
+    /// The axis of that tensor: `axis` or a part of it, or an axis that contains it.
     pub axis: AxisName,
-    /// The sharding that it had there.
+    /// The sharding that `source` had.
     pub sharding: ShardingId,
     /// The steps from there, in order.
     pub steps: Vec<Step>,
 }
 
-/// A completed propagation that can be asked how it came about.
+/// A completed propagation with the trace that explains it.
 pub struct Explanation {
     pub(super) plan: Plan,
     groups: ShardingGroups,
-    /// The groups of what holds the sharding of a member: of a target of a data-flow edge its owner, which may hold
-    /// members of several groups.
+    /// For each slot the groups whose members' shardings it holds. The owner of a data-flow edge
+    /// may hold members of several groups.
     groups_by_slot: FxHashMap<Slot, Vec<usize>>,
     pub(super) trace: Trace,
 }
@@ -91,17 +92,18 @@ impl Explanation {
         }
         Self { plan, groups, groups_by_slot, trace }
     }
-    /// What holds the sharding of `value`; `None` if nothing does.
+    /// The slot that holds the sharding of `value`, if any.
     pub fn slot_of(&self, value: ValueId) -> Option<Slot> {
         self.plan.edges.holder_of(value).map(Slot::Value)
     }
-    /// The members of the groups that what holds the sharding of `value` is in.
+    /// The members of the groups of the slot that holds the sharding of `value`.
     pub fn grouped_with(&self, value: ValueId) -> Vec<ValueId> {
         let groups = self.slot_of(value).and_then(|slot| self.groups_by_slot.get(&slot));
         let groups = groups.into_iter().flatten();
         groups.flat_map(|&group| self.groups.members(group)).copied().collect()
     }
-    /// How `axis` came to `slot` of `program`, which was propagated; `None` if it is not there.
+    /// How `axis` came to `slot` of `program`, which was propagated; `None` if `slot` does not have
+    /// it.
     pub fn path(&self, program: &mut Program, slot: Slot, axis: &AxisName) -> Option<Path> {
         let (mut slot, mut axis, mut time) = (slot, axis.clone(), self.trace.num_changes());
         let mut steps = Vec::new();
@@ -130,16 +132,17 @@ impl Explanation {
         }
     }
 
-    /// The sharding, manual axes included, that a manual computation gives to the tensor where `step` starts, an
-    /// argument of its body.
+    /// The sharding, manual axes included, of the argument of a manual computation's body where
+    /// `step` starts.
     fn manual_sharding(&self, program: &Program, step: &Step) -> Option<ShardingId> {
         let Through::Op(op, _) = step.through else { return None };
         self.plan.edges.manual_end(op).map(|end| program.sharding(end.owner))
     }
 
-    /// The change before `time` that brought `axis` to `slot`; `None` if it was there from the beginning, or if
-    /// that is where its user priority begins. A manual axis whose priority is later is kept free until a visit of the
-    /// computation writes it again.
+    /// The index of the change before `time` that brought `axis` to `slot`. `None` if `slot` had it
+    /// before propagation, or got it back when its user priority started; the same if the axis was
+    /// a replicated or unreduced axis of `slot` before, which is how a manual axis of a later
+    /// priority is kept.
     pub(super) fn arrival(
         &self,
         program: &Program,
@@ -169,7 +172,8 @@ impl Explanation {
         })
     }
 
-    /// The steps, last first, that the change with this index makes, and the axis where they start.
+    /// The steps, last first, of the change with this index, and the axis where the first step
+    /// starts.
     fn step(
         &self,
         program: &mut Program,
@@ -210,7 +214,8 @@ impl Explanation {
         }
     }
 
-    /// The value that is returned as a result of the main function, and the result.
+    /// The slot of the value that is returned as this result of the main function, and the slot of
+    /// the result.
     fn returned(&self, program: &Program, result: usize) -> Option<(Slot, Slot)> {
         let func = crate::propagation::main_function(program).ok()?;
         let last = program.last_op(program.func_body(func).get()?).get()?;
@@ -218,7 +223,7 @@ impl Explanation {
         Some((self.slot_of(value)?, Slot::FuncResult(func, result)))
     }
 
-    /// How `axis` came to `slot` by the visit of `op` that begins at the change `start`.
+    /// How `axis` came to `slot` by the visit of `op` whose first change is `start`.
     fn through_op(
         &self,
         program: &mut Program,
@@ -249,7 +254,7 @@ impl Explanation {
             let is_target = holder.is_some_and(|holder| self.are_alike(holder, slot));
             is_target && name_of(program, mesh, arrival.axis).overlaps(axis)
         };
-        // The tensor itself comes before others of its group.
+        // The tensor itself has precedence over other members of its group.
         let of_slot =
             |arrival: &&Arrival| holder_slot(edges, tensors[arrival.target as usize]) == Some(slot);
         let here: Vec<&Arrival> = arrivals.list.iter().filter(is_here).collect();
@@ -266,7 +271,8 @@ impl Explanation {
         })
     }
 
-    /// Whether a visit that updates `one` gives `other` the same axes: it is the same tensor, or holds a member of its group.
+    /// Whether a visit that updates `one` updates `other` in the same way: they are one slot, or
+    /// `other` holds a member of the group of `one`.
     fn are_alike(&self, one: Slot, other: Slot) -> bool {
         let group = match one {
             Slot::Value(value) => self.groups.group_of(value),
@@ -315,7 +321,7 @@ impl AxisName {
     }
 }
 
-/// `axis` in the mesh of `sharding`; `None` if that has no such axis.
+/// `axis` as an axis of the mesh of `sharding`; `None` if the mesh has no such axis.
 pub(super) fn in_mesh_of(
     program: &Program,
     sharding: &TensorSharding,
@@ -325,7 +331,7 @@ pub(super) fn in_mesh_of(
     Some(AxisRef { axis: found, sub: axis.sub })
 }
 
-/// Whether the sharding keeps `axis`, or a part of it, free, as a replicated or unreduced axis.
+/// Whether `axis`, or a part of it, is a replicated or unreduced axis of the sharding.
 pub(super) fn is_free(program: &Program, sharding: ShardingId, axis: &AxisName) -> bool {
     program.shardings().get(sharding).is_some_and(|sharding| {
         let wanted = in_mesh_of(program, sharding, axis);
@@ -334,7 +340,7 @@ pub(super) fn is_free(program: &Program, sharding: ShardingId, axis: &AxisName) 
     })
 }
 
-/// The axis of a dim of the sharding that has a part in common with `axis`, and the dim.
+/// The first dim of the sharding with an axis that overlaps `axis`, and that axis.
 pub fn part_in(
     program: &Program,
     sharding: ShardingId,

@@ -8,11 +8,11 @@ use rustc_hash::FxHashMap;
 /// The start of a greedy run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunStart {
-    /// The time.
+    /// The time of its start.
     at: Clock,
     /// The user priority up to which dims take part.
     pub priority: i64,
-    /// Its kind.
+    /// The kind of the run.
     pub run: Run,
 }
 
@@ -21,7 +21,7 @@ pub struct RunStart {
 pub struct Trace {
     changes: Vec<Change>,
     runs: Vec<RunStart>,
-    /// By what has the sharding: its changes, as indices.
+    /// For each slot the indices of its changes.
     of_slot: FxHashMap<Slot, Vec<u32>>,
 }
 
@@ -44,7 +44,7 @@ impl Trace {
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
-    /// The greedy runs, each with the index of the first change that it or a later one makes.
+    /// The greedy runs, each with the index of the first change at or after its start.
     pub fn runs(&self) -> impl Iterator<Item = (&RunStart, usize)> {
         self.runs.iter().map(|run| (run, run.at.num_changes()))
     }
@@ -57,13 +57,14 @@ impl Trace {
         let all = self.of_slot.get(&slot).map_or(&[][..], Vec::as_slice);
         &all[..all.partition_point(|&index| (index as usize) < time)]
     }
-    /// The sharding of `slot` at `time`, if it changes then or later; otherwise it is the one at the end.
+    /// The sharding of `slot` at `time`, if it changes at `time` or later; otherwise it has the
+    /// final sharding.
     pub fn sharding_at(&self, slot: Slot, time: usize) -> Option<ShardingId> {
         let all = self.of_slot.get(&slot)?;
         let next = all.partition_point(|&index| (index as usize) < time);
         all.get(next).map(|&index| self.changes[index as usize].old)
     }
-    /// The changes that the visit of the change with this index makes.
+    /// The range of the changes made by the visit that made the change with this index.
     pub fn visit(&self, index: usize) -> std::ops::Range<usize> {
         let visit = self.changes[index].visit;
         let is_other = |change: &Change| change.visit != visit;
@@ -71,7 +72,7 @@ impl Trace {
         let len = self.changes[index..].iter().position(is_other);
         start..len.map_or(self.changes.len(), |len| index + len)
     }
-    /// The greedy run that makes the change with this index.
+    /// The greedy run of the change with this index.
     pub fn run(&self, index: usize) -> Option<&RunStart> {
         let next = self.runs.partition_point(|run| run.at.num_changes() <= index);
         self.runs.get(next.checked_sub(1)?)

@@ -8,11 +8,11 @@ pub struct SpecClassId(u32);
 impl SpecClassId {
     /// Not known yet.
     pub const UNKNOWN: Self = Self(u32::MAX);
-    /// The class of that number.
+    /// The class with this index.
     pub const fn from_index(index: usize) -> Self {
         Self(index as u32)
     }
-    /// Its number.
+    /// Its index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -26,11 +26,11 @@ pub struct MemoId(u32);
 impl MemoId {
     /// No entry.
     pub const NONE: Self = Self(u32::MAX);
-    /// The entry of that number.
+    /// The entry with this index.
     pub const fn from_index(index: usize) -> Self {
         Self(index as u32)
     }
-    /// Its number.
+    /// Its index.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -1,7 +1,7 @@
-//! Look-up of memo entries by the input of a visit.
+//! Looks up memo entries by the input of a visit.
 //!
-//! Most ops have at most three tensors: class and shardings take 16 bytes then, which are the key in the
-//! table itself, without an allocation.
+//! Most ops have at most three tensors. The class and their shardings take 16 bytes, which are the
+//! key in the table itself, without an allocation.
 
 use super::ids::{MemoId, SpecClassId};
 use crate::index::{Id, ShardingId};
@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 /// The entries of visits.
 #[derive(Clone)]
 pub struct Lookup {
-    /// Entries of visits of all of an op's tensors, three at most; open addressing.
+    /// Entries of visits of ops with at most three tensors, all of which are in the subset; open
+    /// addressing.
     narrow: Vec<(u128, MemoId)>,
     num_narrow: usize,
     /// Entries of all other visits.
@@ -34,8 +35,8 @@ impl Default for Lookup {
 }
 
 impl Lookup {
-    /// The entry of an op of `class` whose tensors in `subset` have these shardings; adds it as `next` if there
-    /// is none.
+    /// The entry of an op of `class` whose tensors in `subset` have these shardings. If there is
+    /// none, adds `next` as the entry.
     #[inline]
     pub fn find(
         &mut self,
@@ -97,7 +98,8 @@ impl Lookup {
         self.key.clear();
         self.key.extend([class.index() as u32, shardings.len() as u32]);
         self.key.extend(shardings.iter().map(|sharding| sharding.index() as u32));
-        // A subset has a tensor for each sharding; no list has none.
+        // The tensors of a subset are as many as the shardings; without a list, all tensors are
+        // meant.
         self.key.extend(subset.key());
         if let Some(&id) = self.others.get(&self.key[..]) {
             return id;
@@ -107,8 +109,8 @@ impl Lookup {
     }
 }
 
-/// Class and shardings in one number; `None` if they are too many. A class has as many tensors for each
-/// of its ops.
+/// Class and shardings in one number; `None` if there are more than three shardings. All ops of a
+/// class have the same number of tensors.
 #[inline]
 fn narrow_key(class: SpecClassId, subset: Subset<'_>, shardings: &[ShardingId]) -> Option<u128> {
     let pack = |[a, b, c]: [u32; 3]| {

@@ -1,10 +1,10 @@
-//! The memo: outcomes of visits that were made before.
+//! The memo: outcomes of earlier visits.
 //!
 //! The memo of a propagation maps the input of a visit to its outcome; the process-wide cache
-//! ([`process_cache`]) does so across programs. A model repeats its layers, so nearly every visit has been
-//! made before with the same rule and the same shardings. An entry holds the outcome for each kind of greedy
-//! run. As soon as one outcome is "nothing", those of the other runs are computed as well, so that the caller
-//! knows in which runs the op need not be visited again.
+//! ([`process_cache`]) does the same across programs. A model repeats its layers, so nearly every
+//! visit was made before with the same rule and shardings. An entry has the outcome for each kind
+//! of greedy run. Once one outcome is "nothing", the outcomes for the other kinds are computed too,
+//! so that the caller knows in which runs the op need not be visited again.
 
 mod ids;
 mod lookup;
@@ -27,7 +27,7 @@ use std::ops::Range;
 /// The outcome of a visit: the shardings that it changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It changes nothing in any of these runs.
+    /// It changes nothing in any of these kinds of runs.
     Nothing(RunMask),
     /// It makes the updates of this list, see [`Memo::updates`].
     Updates(UpdateListId),
@@ -39,9 +39,9 @@ const NOTHING: u32 = u32::MAX - 1;
 #[derive(Clone)]
 struct MemoEntry {
     class: SpecClassId,
-    /// The outcome in each run: the index of a list of updates, `NOTHING` or `UNKNOWN`.
+    /// The outcome in each kind of run: the index of a list of updates, `NOTHING` or `UNKNOWN`.
     outcomes: [u32; MAX_RUNS],
-    /// The runs in which the outcome is known to be nothing.
+    /// The kinds of runs in which the outcome is known to be nothing.
     nothing: RunMask,
     is_complete: bool,
 }
@@ -53,7 +53,7 @@ pub struct UpdateListId(u32);
 #[derive(Clone)]
 struct UpdateList {
     updates: Range<u32>,
-    /// The entry of the visit after these updates.
+    /// The entry of the op's next visit, after these updates.
     next: MemoId,
 }
 
@@ -78,7 +78,7 @@ impl Memo {
         let cache = ProcessVisitCache::take(&runs);
         Self::with_cache(runs, cache)
     }
-    /// A memo that shares nothing with other propagations, for as long as one wants.
+    /// A memo that does not use the process-wide cache, and may be kept for any time.
     pub fn apart(runs: Vec<Run>) -> Self {
         let cache = ProcessVisitCache::apart(&runs);
         Self::with_cache(runs, cache)
@@ -109,7 +109,7 @@ impl Memo {
     pub fn all_runs(&self) -> RunMask {
         ((1u32 << self.runs.len()) - 1) as RunMask
     }
-    /// Forgets all visits; those in the cache if they are more than `most`.
+    /// Clears the memo. The cache of visits is cleared if it has more than `most`.
     pub fn forget(&mut self, most: usize) {
         self.lookup = Lookup::default();
         self.entries.clear();
@@ -119,7 +119,7 @@ impl Memo {
             self.cache.forget_visits();
         }
     }
-    /// Number of entries: visits with different inputs.
+    /// Number of entries, which is the number of different inputs of visits.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -162,7 +162,7 @@ impl Memo {
         self.classes[index] = class;
         class
     }
-    /// Returns the process-wide cache, with the visits of this propagation, for later ones.
+    /// Puts the process-wide cache back, with the visits of this propagation.
     pub fn leave(self) {
         ProcessVisitCache::leave(self.cache);
     }
@@ -184,8 +184,8 @@ impl Memo {
         }
         id
     }
-    /// The outcome in `run` of the visit of entry `id`, whose input is given again as for [`Memo::entry`].
-    /// Tensors of updates are indices within `subset`.
+    /// The outcome in `run` of the visit of entry `id`; the input is that of [`Memo::entry`].
+    /// Updates refer to tensors by their index in `subset`.
     #[inline]
     pub fn outcome(
         &mut self,
@@ -204,7 +204,7 @@ impl Memo {
             change => Outcome::Updates(UpdateListId(change)),
         }
     }
-    /// The outcome in `run` of the visit of entry `id`, if it was computed before.
+    /// The outcome in `run` of the visit of entry `id`, if it is known.
     #[inline]
     pub fn remembered(&self, id: MemoId, run: usize) -> Option<Outcome> {
         let entry = &self.entries[id.index()];
@@ -214,8 +214,8 @@ impl Memo {
             change => Some(Outcome::Updates(UpdateListId(change))),
         }
     }
-    /// The entry of the next visit of an op whose last visit made the updates of `list`, provided that nothing
-    /// else has changed its tensors; [`MemoId::NONE`] if not known yet.
+    /// The entry of the next visit of an op whose last visit made the updates of `list`, if no
+    /// other visit has changed its tensors since; [`MemoId::NONE`] if not known yet.
     #[inline]
     pub fn next(&self, list: UpdateListId) -> MemoId {
         self.lists[list.0 as usize].next
@@ -225,8 +225,8 @@ impl Memo {
     pub fn set_next(&mut self, list: UpdateListId, next: MemoId) {
         self.lists[list.0 as usize].next = next;
     }
-    /// All runs in which the visit of entry `id` is known to change nothing, if `run` is among them; otherwise
-    /// the empty set.
+    /// All kinds of runs in which the visit of entry `id` is known to change nothing, if `run` is
+    /// among them; otherwise the empty set.
     #[inline]
     pub fn nothing(&self, id: MemoId, run: usize) -> RunMask {
         match self.entries.get(id.index()) {
@@ -271,8 +271,8 @@ impl Memo {
         entry.is_complete = true;
     }
 
-    /// Computes the outcome in `run`, the first of the runs that have the same outcome, or takes it from the
-    /// process-wide cache.
+    /// Computes the outcome in `run`, the first of the runs with equal outcomes, or takes it from
+    /// the process-wide cache.
     fn work_out_one(
         &mut self,
         visit: Option<CachedVisit>,

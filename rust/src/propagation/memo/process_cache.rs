@@ -1,12 +1,13 @@
 //! The process-wide cache of visits: outcomes of visits of all programs so far.
 //!
-//! The outcome of a visit follows from its rule, mesh and shardings, which have different ids in each program.
-//! The cache has ids of its own for them, and translates those of the program at hand in both directions. A
-//! program that is propagated again, for example with other annotations, computes only visits that are new.
+//! The outcome of a visit is a function of its rule, mesh and shardings, which have different ids
+//! in each program. The cache has its own ids, and translates those of the current program in both
+//! directions. If a program is propagated again, for example with other annotations, only new
+//! visits are computed.
 //!
-//! The cache is bounded: visits of more than [`MAX_TENSORS`] tensors are not stored, and the cache is emptied
-//! when it has [`MAX_VISITS`] visits, or meshes that list many device ids. [`crate::cache_slot`] says how it passes
-//! from run to run, across threads and forks.
+//! The cache is bounded: visits of more than [`MAX_TENSORS`] tensors are not stored, and the cache
+//! is emptied when it has [`MAX_VISITS`] visits or the meshes list too many device ids.
+//! [`crate::cache_slot`] hands it from run to run, across threads and forks.
 
 use super::ids::SpecClassId;
 use super::rule_equivalence::RuleEquivalence;
@@ -31,10 +32,10 @@ pub const MAX_TENSORS: usize = 64;
 /// The most device ids, summed over all meshes that list them.
 const MAX_DEVICE_IDS: usize = 1 << 20;
 
-/// The cache, while no run uses it.
+/// The caches that no run uses at present.
 static KEPT: CacheSlot<ProcessVisitCache> = CacheSlot::new();
 
-/// Empties the cache. Runs in progress go on with the visits that they have.
+/// Empties the cache. Runs in progress keep using the visits that they have.
 pub fn clear() {
     KEPT.clear();
 }
@@ -47,22 +48,22 @@ pub fn len() -> usize {
 /// A class of specs with equal visits.
 #[derive(Clone)]
 pub struct SpecClass {
-    /// One of these specs; its rule is an id of [`ProcessVisitCache::rules`].
+    /// A representative of these specs; its rule is an id of [`ProcessVisitCache::rules`].
     pub spec: VisitSpec,
     /// The directions in which each factor propagates.
     pub directions: Directions,
-    /// For each op-priority step, the first step with the same directions.
+    /// For each op-priority step, the first step with equal directions.
     first_alike: [usize; NUM_STEPS],
 }
 
 impl SpecClass {
-    /// The first kind of greedy run in which visits have the same outcomes as in `run`.
+    /// The first kind of greedy run whose visits have the same outcomes as those of `run`.
     pub fn first_alike(&self, run: Run) -> Run {
         Run { step: self.first_alike[run.step], ..run }
     }
 }
 
-/// A visit: a row of the table.
+/// A visit that may be in the table: its row, and the mesh for the translation of ids.
 #[derive(Clone, Copy)]
 pub struct CachedVisit {
     row: usize,
@@ -70,7 +71,7 @@ pub struct CachedVisit {
     mesh: MeshId,
 }
 
-/// The range of the updates of a visit, once it was made.
+/// The range of the updates of a visit, if the outcome is known.
 type Outcome = Option<(u32, u32)>;
 
 /// The outcomes of a visit in each kind of greedy run, by op-priority step.
@@ -98,24 +99,25 @@ pub struct ProcessVisitCache {
     class_ids: FxHashMap<VisitSpec, SpecClassId>,
     meshes: FxHashMap<Arc<Mesh>, MeshId>,
     shardings: ShardingTable,
-    /// By class, shardings and subset.
+    /// Row numbers, by class, shardings and subset.
     rows: FxHashMap<Box<[u32]>, usize>,
     outcomes: Vec<Outcomes>,
     updates: Vec<Update>,
     key: Vec<u32>,
     program: ProgramNumbers,
-    /// Number of device ids that the meshes list.
+    /// Number of device ids listed by the meshes.
     num_device_ids: usize,
 }
 
-/// The translation between ids of the program at hand and ids of the cache.
+/// The translation between ids of the current program and ids of the cache.
 #[derive(Clone, Default)]
 struct ProgramNumbers {
     /// For each mesh of the program its id in the cache, if known.
     meshes: Vec<MeshId>,
     /// For each sharding of the program its id in the cache, if known.
     shardings: Vec<ShardingId>,
-    /// For each sharding of the cache its id in the program, with the mesh for which it was last looked up.
+    /// For each sharding of the cache the mesh for which it was last looked up, and its id in the
+    /// program.
     back: Vec<(MeshId, ShardingId)>,
 }
 
@@ -147,7 +149,7 @@ impl ProcessVisitCache {
     pub fn take(runs: &[Run]) -> Taken<Self> {
         Self::started(KEPT.take(Self::new), runs)
     }
-    /// A cache of its own, which the process does not keep.
+    /// A separate cache, which the process does not keep.
     pub fn apart(runs: &[Run]) -> Taken<Self> {
         Self::started(Taken::apart(Self::new()), runs)
     }
@@ -156,7 +158,7 @@ impl ProcessVisitCache {
         table.equivalence.start_program(runs.iter().any(is_exact));
         table
     }
-    /// Gives the cache back for the next propagation.
+    /// Puts the cache back for the next propagation.
     pub fn leave(mut table: Taken<Self>) {
         table.program = ProgramNumbers::default();
         table.equivalence.forget_program();
@@ -172,7 +174,7 @@ impl ProcessVisitCache {
     pub fn num_visits(&self) -> usize {
         self.rows.len()
     }
-    /// Forgets all visits, with their shardings; classes stay.
+    /// Removes all visits and their shardings; keeps classes.
     pub fn forget_visits(&mut self) {
         self.shardings = ShardingTable::default();
         self.rows.clear();
@@ -238,8 +240,8 @@ impl ProcessVisitCache {
         self.key = key;
         Some(CachedVisit { row, mesh })
     }
-    /// Appends to `updates` those of the visit in `run`, a run that [`SpecClass::first_alike`] returned; false if
-    /// the visit was not made yet.
+    /// Appends to `updates` the outcome of the visit in `run`, a run that
+    /// [`SpecClass::first_alike`] returned; false if it is not known.
     pub fn recall(
         &mut self,
         tables: &mut Tables<'_>,
@@ -315,7 +317,7 @@ impl ProcessVisitCache {
 }
 
 impl ProgramNumbers {
-    /// Adds to the translation that sharding `id` of the program, over `mesh`, is `known` in the cache.
+    /// Records that sharding `id` of the program, over `mesh`, is `known` in the cache.
     fn link(&mut self, known: ShardingId, (mesh, id): (MeshId, ShardingId)) {
         *entry_at(&mut self.shardings, id.index()) = known;
         *entry_at(&mut self.back, known.index()) = (mesh, id);

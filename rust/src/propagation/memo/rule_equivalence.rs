@@ -1,12 +1,12 @@
-//! Equivalence of rules: rules with which visits have the same outcomes.
+//! Equivalence of rules: visits by equivalent rules have the same outcomes.
 //!
-//! To a strategy that does not use exact factor sizes
-//! ([`crate::propagation::visit::strategy::StrategyGuarantees`]), sizes matter in two ways: where a dim has more than
-//! one factor they say how axes are split among them, and otherwise they only say which tensor is larger.
-//! Rules whose dims have at most one factor each, and whose tensors compare by size in the same way, are
-//! therefore equivalent; the rules of additions of different shapes are an example. Visits are made with one
-//! rule of each class, its representative, so a program in which no two shapes are equal uses the memo as much
-//! as any other.
+//! A strategy that does not use exact factor sizes
+//! ([`crate::propagation::visit::strategy::StrategyGuarantees`]) uses sizes for two things: to
+//! split axes among the factors of a dim with several factors, and to compare tensors by size.
+//! Rules whose dims have at most one factor each, and whose tensors compare by size in the same
+//! way, are therefore equivalent; the rules of additions of different shapes are an example. All
+//! rules of a class are replaced by one of them, its representative. So the memo is useful even in
+//! a program whose ops all have different shapes.
 
 use crate::index::{Id, RuleId};
 use crate::op_sharding_rule::{OpShardingRule, RuleTable, SharedRule};
@@ -23,17 +23,17 @@ const MAX_RULES: usize = 1 << 15;
 pub struct RuleEquivalence {
     /// The representatives of all classes.
     rules: RuleTable,
-    /// Whether each rule of the program at hand is its own representative.
+    /// Whether each rule of the current program is its own representative.
     is_exact: bool,
-    /// By rule of the program at hand: its representative, `NONE` if not known yet.
+    /// For each rule of the current program its representative, `NONE` if not known yet.
     representatives: Vec<RuleId>,
     by_key: FxHashMap<Box<[u32]>, RuleId>,
-    /// Representatives of rules of this program and earlier ones, at most [`MAX_RULES`]: computing one reads a
-    /// dozen places in memory.
+    /// Representatives of rules of this program and earlier ones, at most [`MAX_RULES`], since
+    /// computing one takes about a dozen memory accesses.
     by_rule: FxHashMap<SharedRule, RuleId>,
     key: Vec<u32>,
     sizes: Vec<i64>,
-    /// For each factor the number of the last tensor that had it.
+    /// For each factor one more than the index of the last tensor that had it.
     seen: Vec<u32>,
 }
 
@@ -42,13 +42,13 @@ impl RuleEquivalence {
     pub fn rules(&self) -> &RuleTable {
         &self.rules
     }
-    /// Starts with another program. If some of its visits use exact factor sizes, each rule is its own
-    /// representative.
+    /// Starts another program. If `is_exact`, some of its visits use exact factor sizes, and each
+    /// rule is its own representative.
     pub fn start_program(&mut self, is_exact: bool) {
         self.is_exact = is_exact;
         self.representatives.clear();
     }
-    /// Forgets the rules of the program at hand, but for those that represent their classes.
+    /// Removes the rules of the current program, except representatives.
     pub fn forget_program(&mut self) {
         self.representatives = Vec::new();
     }
@@ -93,7 +93,7 @@ impl RuleEquivalence {
         first
     }
 
-    /// The key of the class of `rule`; `None` if no other rule can be equivalent.
+    /// Writes the key of the class of `rule`; `None` if no other rule can be equivalent.
     fn describe(&mut self, rule: &OpShardingRule) -> Option<()> {
         self.key.clear();
         self.sizes.clear();
@@ -114,7 +114,7 @@ impl RuleEquivalence {
                 match dim.as_slice() {
                     [] => self.key.push(u32::MAX),
                     &[factor] => {
-                        // No factor comes twice.
+                        // A rule in which a tensor has a factor twice has no equivalent rules.
                         let seen = &mut self.seen[factor.index()];
                         if std::mem::replace(seen, tensor_number) == tensor_number {
                             return None;
@@ -130,7 +130,7 @@ impl RuleEquivalence {
             }
             self.sizes.push(size);
         }
-        // Ranks stand for sizes.
+        // The key has the rank of each size.
         for size in &self.sizes {
             self.key.push(self.sizes.iter().filter(|&other| other < size).count() as u32);
         }

@@ -10,7 +10,7 @@ use crate::ir::{Program, ValueDef};
 use crate::propagation::plan::op_facts::OpFacts;
 use crate::propagation::plan::Plan;
 
-/// Puts into `out` the ops that depend on the sharding that `holder` holds.
+/// Appends to `out` the ops that depend on the sharding that `holder` holds.
 #[inline]
 pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) {
     out.clear();
@@ -20,7 +20,8 @@ pub fn list(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notic
     }
 }
 
-/// Lists the op that defines `holder` and those that use it; false if there are other dependents.
+/// Lists the op that defines `holder` and those that use it; false if there may be other
+/// dependents.
 #[inline]
 fn list_simply(program: &Program, plan: &Plan, holder: ValueId, out: &mut Vec<Notice>) -> bool {
     let facts = &plan.facts;

@@ -1,12 +1,12 @@
-//! Notifications: which ops a change of the sharding of a value marks or queues.
+//! Notifications: which ops are marked or queued when the sharding of a value changes.
 //!
-//! Two things follow from a change. Every op whose visit reads the sharding is marked. And the ops that
-//! the reference notifies are queued, in its order, for that order is part of the result: the users of the
-//! other targets of an edge, the defining op, the users of the value, with edges in the place of ops that
-//! only let values flow. Of users the one added last comes first.
+//! A change has two effects. Every op whose visit reads the sharding is marked. And the ops that
+//! the reference notifies are queued, in its order, since that order affects the result: the users
+//! of the other targets of an edge, the defining op, the users of the value; an op that only
+//! forwards values is replaced by its edge. Among users, the most recently added comes first.
 //!
-//! Ops of many tensors, and functions of many results, are also told which of their tensors has changed
-//! ([`readers`]).
+//! Ops with many tensors, and functions with many results, also get a list of the tensors that
+//! changed ([`readers`]).
 
 mod dependents;
 mod notice;

@@ -1,18 +1,19 @@
 //! A notification of one op.
 
-/// How the engine is notified of an op that depends on a sharding that has changed.
+/// What happens to an op that depends on a sharding that has changed.
 ///
-/// *Marked* ops are those whose next visit may do something; *queued* ones are taken next, in the order
-/// of the reference's worklist. An op that is marked but not queued is visited when the queue comes to it.
+/// The next visit of a *marked* op may change something; *queued* ops are visited next, in the
+/// order of the reference's worklist. An op that is marked but not queued is visited at its place
+/// in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// It is marked, and queued unless it is the op whose visit made the change.
+    /// Mark it, and queue it unless it is the op whose visit made the change.
     MarkAndQueue,
-    /// It is marked only.
+    /// Only mark it.
     Mark,
-    /// It is queued only, if the last `MarkAndQueue` before it queued its op, which is inside this one.
+    /// Only queue it, if the last `MarkAndQueue` before it queued its op, which is inside this one.
     QueueWithPrevious,
-    /// It is queued only: it encloses an op that is not visited.
+    /// Only queue it: it encloses an op that is not visited.
     Queue,
 }
 
@@ -21,6 +22,6 @@ pub enum Action {
 pub struct Notice {
     /// The position of the op in the order of visits.
     pub position: u32,
-    /// How the engine is notified of it.
+    /// What happens to it.
     pub action: Action,
 }

@@ -1,7 +1,7 @@
-//! Ops that read very many shardings, and which of these have changed since the op was visited last.
+//! Ops that read many shardings, and which of these have changed since the op's last visit.
 //!
-//! An op with thousands of tensors, or a function that returns thousands of values, would otherwise have to
-//! compare all of them to find the one that changed.
+//! Without this list, an op with thousands of tensors, or a function that returns thousands of
+//! values, would compare all of them to find the one that changed.
 
 use crate::index::{FuncId, Id, ValueId};
 
@@ -11,7 +11,7 @@ pub struct Readers {
     /// For each value one more than the index of its last row; 0 if it has none.
     last: Vec<u32>,
     rows: Vec<Row>,
-    /// The function whose results are tensors of a reader, by their indices, and that reader.
+    /// A function whose results are tensors of a reader, by their indices, and that reader.
     func_results: Option<(FuncId, u32)>,
     /// For each reader the tensors whose shardings have changed since [`Readers::changed`].
     changed: Vec<Vec<u32>>,
@@ -26,8 +26,9 @@ struct Row {
 }
 
 impl Readers {
-    /// Adds a reader with a tensor for each item of `kept`: the value that holds its sharding, or `None` if the
-    /// tensor is not read. Returns the index of the reader. All of its tensors count as changed.
+    /// Adds a reader with a tensor for each item of `kept`: the value that holds its sharding, or
+    /// `None` if the tensor has none. Returns the index of the reader. All of its tensors count as
+    /// changed.
     pub fn add(&mut self, kept: impl Iterator<Item = Option<ValueId>>) -> usize {
         let reader = self.changed.len();
         let mut num_tensors = 0;
@@ -60,7 +61,7 @@ impl Readers {
             next = row.next;
         }
     }
-    /// Has `reader` also read the results of `func`, each as the tensor of the same index.
+    /// Adds the results of `func` to what `reader` reads, each as the tensor of the same index.
     pub fn add_func_results(&mut self, reader: usize, func: FuncId) {
         self.func_results = Some((func, reader as u32));
     }
@@ -73,7 +74,7 @@ impl Readers {
             _ => {}
         }
     }
-    /// The tensors of `reader` that have changed, some of them twice.
+    /// The tensors of `reader` that have changed; some may be repeated.
     pub fn changed(&mut self, reader: usize) -> std::vec::Drain<'_, u32> {
         self.changed[reader].drain(..)
     }

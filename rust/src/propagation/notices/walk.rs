@@ -1,4 +1,5 @@
-//! Notifications for values with data-flow edges, calls, returns, or enclosing ops that are visited.
+//! Notifications for values with data-flow edges, for calls and returns, and where enclosing ops
+//! are visited.
 
 use super::notice::{Action, Notice};
 use crate::index::{OpId, UseId, ValueId};
@@ -13,7 +14,7 @@ pub struct Walk<'a> {
     program: &'a Program,
     plan: &'a Plan,
     out: &'a mut Vec<Notice>,
-    /// Whether ops are only marked for now.
+    /// Whether ops are only marked at present, not queued.
     is_marking: bool,
 }
 
@@ -21,7 +22,7 @@ impl<'a> Walk<'a> {
     pub fn new(program: &'a Program, plan: &'a Plan, out: &'a mut Vec<Notice>) -> Self {
         Self { program, plan, out, is_marking: false }
     }
-    /// Lists who depends on the sharding that `value` holds.
+    /// Lists the ops that depend on the sharding that `value` holds.
     pub fn sharding_changed(&mut self, value: ValueId) {
         match self.program.def(value) {
             ValueDef::Result(op) => {
@@ -40,7 +41,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Values without an edge op follow `value`: the reference notifies nobody of them.
+    /// Marks the users of values that share the sharding of `value` without an edge op; the
+    /// reference does not notify these.
     fn followers(&mut self, value: ValueId) {
         let was_marking = std::mem::replace(&mut self.is_marking, true);
         for &follower in self.edges().followers(value) {
@@ -103,11 +105,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lists the users on the other side of calls and returns, then those that are left on this one.
+    /// Lists the users on the other side of calls and returns, then the remaining users on this
+    /// side.
     ///
-    /// That is done without recursion, on a stack of uses to go on from. A value may come back to
-    /// where it crossed before, by a function that hands its argument on to the next call of itself:
-    /// crossing there again would notify the same ops again, which changes nothing, without end.
+    /// Uses a stack of uses to continue with instead of recursion. Each crossing is made once: with
+    /// a function that passes its argument on to another call of itself, a value would cross the
+    /// same call without end, and notify the same ops again.
     fn cross(&mut self, first: Continuation) {
         let mut crossed = FxHashSet::default();
         crossed.insert((first.func, first.index, first.is_return));
@@ -132,8 +135,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Lists the user of one slot, unless the value goes into or out of a function there: then says
-    /// where.
+    /// Lists the user of `slot`, unless the value enters or leaves a function there; then returns
+    /// where to continue.
     fn special_use(&mut self, slot: UseId, after: UseId) -> Option<Continuation> {
         let program = self.program;
         let user = program.user(slot);
@@ -183,7 +186,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Uses on the other side of a call or return, and the use to go on with after them.
+/// The uses on the other side of a call or return, and the use to continue with afterwards.
 struct Continuation {
     func: OpId,
     index: usize,

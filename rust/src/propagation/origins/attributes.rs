@@ -1,4 +1,5 @@
-//! The record as attributes of the program: `sdy.sharding_origins` and `sdy.propagation_edges`.
+//! The record of origins as attributes of the program: `sdy.sharding_origins` and
+//! `sdy.propagation_edges`.
 
 use super::initial::body_args;
 use super::origin::{Flow, NamedAxis, Origin, Origins};
@@ -16,7 +17,7 @@ const ORIGINS: &str = "sdy.sharding_origins";
 const EDGES: &str = "sdy.propagation_edges";
 
 impl Recorder {
-    /// Ends the record and puts it on `program`.
+    /// Ends the record and writes it to `program`.
     pub fn finish(self, program: &mut Program) -> Origins {
         if self.settings.sharding_origins {
             self.save_origins(program);
@@ -65,14 +66,14 @@ impl Recorder {
                     let text = origins_dict(program, known, None);
                     results.set(program, owner, index, text);
                 }
-                // There is no place for an argument of another region.
+                // The reference writes nothing for arguments of other regions.
                 (_, ValueDef::Arg(_)) => {}
             }
         }
         results.save(program);
     }
 
-    /// The edges into and out of manual computations, with the origins that they are.
+    /// The data-flow edges into and out of manual computations, each with its origin.
     fn manual_edges(&self, program: &Program) -> FxHashMap<OpId, Origin> {
         let mut edges = FxHashMap::default();
         for (&op, id) in self.manual_computations.iter().zip(0..) {
@@ -102,7 +103,7 @@ impl Recorder {
             }
         }
         for func in program.functions_in_order() {
-            // The reference puts those of all results on the first one.
+            // As the reference, write the flows of all results to the first one.
             if program.func_results(func).is_empty() {
                 continue;
             }
@@ -113,8 +114,8 @@ impl Recorder {
     }
 }
 
-/// The function that returns `value`, which `owner` defines, and as which of its results: the use
-/// added last counts.
+/// The function that returns `value`, defined by `owner`, and the index of the result. Of several
+/// returns the most recently added use counts.
 fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId, usize)> {
     let op = if program.kind(owner) == OpKind::Func { owner } else { program.parent_op(owner)? };
     if program.kind(op) != OpKind::Func {
@@ -128,7 +129,7 @@ fn returned_as(program: &Program, value: ValueId, owner: OpId) -> Option<(FuncId
     (index < program.func_results(func).len()).then_some((func, index))
 }
 
-/// `{a = "input: 0", "b:(1)2" = "self"}`, sorted by name; `own` is called `self`.
+/// `{a = "input: 0", "b:(1)2" = "self"}`, sorted by name; the origin `own` is written `self`.
 fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Origin>) -> String {
     let mut entries: BTreeMap<String, Origin> = BTreeMap::new();
     for &(axis, origin) in known {
@@ -152,7 +153,7 @@ fn origins_dict(program: &Program, known: &[(NamedAxis, Origin)], own: Option<Or
     out
 }
 
-/// The origins of the results of one op: a list that has a dictionary for each.
+/// The origins of the results of one op: a list with a dictionary for each result.
 #[derive(Default)]
 struct ResultDicts {
     op: Option<OpId>,
@@ -160,7 +161,8 @@ struct ResultDicts {
 }
 
 impl ResultDicts {
-    /// Sets those of one result of `op`. The results of an op come one after the other.
+    /// Sets the dictionary of one result of `op`. All results of an op are set before those of
+    /// another.
     fn set(&mut self, program: &mut Program, op: OpId, index: usize, text: String) {
         if self.op != Some(op) {
             self.save(program);
@@ -172,7 +174,7 @@ impl ResultDicts {
         }
         self.dicts[index] = text;
     }
-    /// Puts them on the op.
+    /// Writes the list to the op.
     fn save(&mut self, program: &mut Program) {
         if let Some(op) = self.op.take() {
             program.set_attr(op, ORIGINS, &format!("[{}]", self.dicts.join(", ")));
@@ -180,9 +182,9 @@ impl ResultDicts {
     }
 }
 
-/// `#sdy.propagation_edges<...>` of `flows`; none if there are none.
+/// `#sdy.propagation_edges<...>` of `flows`; `None` if there are none.
 ///
-/// What went the same way more than once counts the first time.
+/// Of repeated flows the first one counts.
 fn edges_text(program: &Program, flows: &[Flow]) -> Option<String> {
     let mut seen = FxHashSet::default();
     let mut steps: BTreeMap<i64, Vec<AxisPropagation>> = BTreeMap::new();
@@ -217,7 +219,7 @@ fn edges_text(program: &Program, flows: &[Flow]) -> Option<String> {
     Some(text)
 }
 
-/// By name, then by place in the axis; a full axis stands at the end of those that start with it.
+/// The order by name, then by pre-size; a full axis comes after its sub-axes.
 fn sort_key(entry: &AxisPropagation) -> (&str, i64, i64, EdgeValueRef) {
     let (name, sub) = &entry.axis;
     let (pre_size, size) = sub.map_or((1, i64::MAX), |sub| (sub.pre_size, sub.size));

@@ -1,4 +1,4 @@
-//! Which axes a visit has brought to which tensor, and from which other one.
+//! Finds which axes a visit brings to which tensor, and from which tensor.
 
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
@@ -7,20 +7,20 @@ use crate::op_sharding_rule::TensorMapping;
 use crate::projection::{AxisList, FactorSharding, Projection, TensorFactorShardings};
 use rustc_hash::FxHashMap;
 
-/// An axis that is new on a tensor. Tensors are counted over operands, then results.
+/// An axis that a tensor gets. Tensors are numbered operands first, then results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
     /// The tensor.
     pub target: u32,
-    /// The axis.
+    /// The new axis.
     pub axis: AxisRef,
     /// The tensor that had it before.
     pub source: u32,
-    /// The factor that it came along.
+    /// The factor along which it propagates.
     pub factor: FactorId,
 }
 
-/// What is new in `new`, compared with `old`; in order of the tensors, which have these `mappings`.
+/// The axes in `new` that `old` lacks, in the order of the tensors, which have these `mappings`.
 pub(crate) fn arrivals<'a>(
     mappings: impl Iterator<Item = &'a TensorMapping>,
     mesh: &Mesh,
@@ -44,12 +44,12 @@ pub(crate) fn arrivals<'a>(
 /// Where axes come from.
 struct Sources<'a> {
     old: &'a Projection,
-    /// Answers so far.
+    /// Results so far.
     known: FxHashMap<(FactorId, AxisList), Option<u32>>,
 }
 
 impl Sources<'_> {
-    /// The first tensor whose axes along `factor` started with `axes` before.
+    /// The first tensor whose axes along `factor` started with `axes` before the visit.
     fn of(&mut self, factor: FactorId, axes: &AxisList) -> Option<u32> {
         if let Some(&known) = self.known.get(&(factor, axes.clone())) {
             return known;
@@ -65,13 +65,13 @@ impl Sources<'_> {
     }
 }
 
-/// One tensor under comparison.
+/// A tensor that is compared.
 struct Tensor<'a, 'p> {
     target: u32,
     mesh: &'a Mesh,
     sources: &'a mut Sources<'p>,
     arrivals: &'a mut Vec<Arrival>,
-    /// Where the arrivals of this tensor start.
+    /// Index of the first arrival of this tensor.
     start: usize,
 }
 
@@ -93,7 +93,7 @@ impl Tensor<'_, '_> {
                 let Some((&last, rest)) = after.split_last().filter(|_| before != after) else {
                     continue;
                 };
-                // Two factors that split an axis between them show it as one.
+                // Consecutive parts of an axis along two factors are reported as one axis.
                 let mut merged = last;
                 if let Some(previous) = previous.filter(|previous| previous.can_merge(last)) {
                     self.forget(previous);
@@ -115,7 +115,7 @@ impl Tensor<'_, '_> {
         }
     }
 
-    /// Adds those of `after` that `before` does not have; the last of `before` may have grown.
+    /// Adds the axes of `after` that `before` lacks; the last axis of `before` may have grown.
     fn add_new(
         &mut self,
         before: &[AxisRef],

@@ -1,7 +1,7 @@
-//! Origins before anything propagates: what users wrote.
+//! Origins before propagation: the user's shardings.
 //!
-//! Where a value has an axis from several of them, the first one counts: constraints, then manual
-//! computations, then arguments and results of functions.
+//! If several of them have an axis of a value, the first one counts, in this order: constraints,
+//! manual computations, arguments and results of functions.
 
 use super::origin::{NamedAxis, Origin, Origins, Settings};
 use super::record::Recorder;
@@ -11,7 +11,7 @@ use crate::ir::{OpKind, Program};
 use crate::shardy::Change;
 use rustc_hash::FxHashMap;
 
-/// The number of the last step that ops of `program` know of, -1 if there is none.
+/// The largest step in attributes of `program`, -1 if there is none.
 fn last_recorded_step(program: &Program) -> i64 {
     const NAME: &str = "sdy.propagation_edges";
     if program.strings().find(NAME).is_none() {
@@ -32,7 +32,7 @@ pub(super) fn body_args(program: &Program, op: OpId) -> Vec<ValueId> {
 }
 
 impl Recorder {
-    /// Starts a record of `program` as it is; none if nothing is wanted.
+    /// Starts a record of `program` in its present state; `None` if no record is asked for.
     pub fn start(program: &mut Program, settings: Settings) -> Option<Self> {
         if !settings.is_any() {
             return None;
@@ -51,7 +51,7 @@ impl Recorder {
         Some(recorder)
     }
 
-    /// Finds the origins of `program` as it is, and names the ops that are some.
+    /// Finds the origins in the present state of `program`, and names the ops that are origins.
     fn find_initial(&mut self, program: &mut Program) {
         let ops: Vec<OpId> = program.post_order(program.module_op()).collect();
         for &op in &ops {
@@ -114,7 +114,7 @@ impl Recorder {
         }
     }
 
-    /// Each axis of `sharding` that `value` has no origin for yet has this one.
+    /// Sets the origin of each axis of `sharding` that has no origin for `value` yet.
     fn add_all(
         &mut self,
         program: &mut Program,

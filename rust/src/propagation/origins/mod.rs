@@ -1,15 +1,17 @@
-//! Where shardings came from: which input of the user put an axis on a value, and through which ops
-//! it got there.
+//! Origins of shardings: which sharding of the user put an axis on a value, and through which ops
+//! the axis propagated.
 //!
 //! Two things are recorded while propagation runs, each if the options ask for it:
 //!
 //! - the *origin* of each axis of each value: the function argument or result, the constraint, or
 //!   the argument or result of a manual computation, whose sharding had the axis at first;
 //! - the *flows* through each op: in which step which operand or result passed which axis on to
-//!   which other one. Steps count the visits that changed something, over the whole program.
+//!   which other one. Steps are numbered over the whole program; visits that change nothing are not
+//!   counted.
 //!
-//! A visit that changes nothing is not recorded; one that changes something is repeated for the record,
-//! without the memo. Recording costs time in proportion to the number of changes, and none where it is off.
+//! A visit that changes nothing is not recorded; one that changes something is repeated for the
+//! record, without the memo. The time to record is proportional to the number of changes; it is
+//! zero if nothing is recorded.
 //!
 //! Source: Shardy's `SourceShardingHandler`.
 

@@ -7,7 +7,7 @@ use crate::ir::{Program, Tables};
 use crate::propagation::plan::edges::Edges;
 use crate::propagation::visit::{Run, Subset, VisitInput, VisitSpec, Workspace};
 
-/// New axes that a visit brings to tensors of an op.
+/// The axes that a visit brings to tensors of an op.
 #[derive(Default)]
 pub struct Arrivals {
     /// The mesh of all shardings.
@@ -16,8 +16,8 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Makes the visit of `input` in `run` once more and says what it brings. Tensors count within the
-    /// subset.
+    /// Repeats the visit of `input` in `run` and returns the axes that it brings. Tensors are
+    /// numbered within the subset.
     #[cold]
     pub fn of(tables: &Tables<'_>, input: VisitInput<'_>, run: Run) -> Self {
         let VisitInput { spec, subset, shardings } = input;
@@ -32,7 +32,8 @@ impl Arrivals {
         Self { mesh, list }
     }
 
-    /// Adds `new`, in which a number stands for all tensors that are `same`. Axes come from the `first` one.
+    /// Adds the arrivals of `new`, a visit of one tensor of each group: `same` returns all tensors
+    /// of a target's group, `first` the tensor that a source stands for.
     pub fn add<I: Iterator<Item = u32>>(
         &mut self,
         new: Self,
@@ -47,7 +48,7 @@ impl Arrivals {
         }
     }
 
-    /// Sorts by tensor, and drops what is there twice.
+    /// Sorts by target, and removes duplicates.
     pub fn in_order(mut self) -> Self {
         self.list.sort_by_key(|arrival| arrival.target);
         self.list.dedup();
@@ -55,7 +56,7 @@ impl Arrivals {
     }
 }
 
-/// Makes a visit once more, for the record only. `shardings` are those of `tensors` before it.
+/// Repeats a visit for the record. `shardings` are those of `tensors` before it.
 #[cold]
 pub fn record_visit(
     recorder: &mut Recorder,
@@ -71,7 +72,7 @@ pub fn record_visit(
     record_arrivals(recorder, program, edges, (subject, spec), &arrivals, |tensor| tensors[tensor]);
 }
 
-/// Records what a visit brings to the tensors of an op, which stand for these values.
+/// Records the axes that a visit brings to the tensors of an op, which stand for these values.
 pub fn record_arrivals(
     recorder: &mut Recorder,
     program: &mut Program,

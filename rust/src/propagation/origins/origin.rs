@@ -15,15 +15,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether anything is.
+    /// Whether any record is kept.
     pub fn is_any(self) -> bool {
         self.sharding_origins || self.propagation_edges
     }
 }
 
-/// The user's sharding that an axis came from. Positions are among the arguments or results of the
-/// function or manual computation; constraints and manual computations are counted on their own, in
-/// the order of ends of ops.
+/// The user's sharding that an axis came from. Indices are those of arguments or results of the
+/// function or manual computation; constraints and manual computations are numbered separately, in
+/// the order of a post-order walk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// An argument of the function.
@@ -46,8 +46,7 @@ pub enum Origin {
         /// Which out-sharding.
         index: u32,
     },
-    /// An annotation of another op, which the reference keeps no origin of: what comes from there
-    /// has an empty name in its print.
+    /// An annotation of another op. The reference keeps no origin for it and prints an empty name.
     Unnamed,
 }
 
@@ -64,7 +63,7 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// An axis or a part of it by its name, as meshes with the same axes share it.
+/// An axis or sub-axis by name, so that meshes with the same axes share it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NamedAxis {
     /// The name.
@@ -84,28 +83,29 @@ impl NamedAxis {
 /// One axis going from one operand or result of an op to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flow {
-    /// In which step.
+    /// The step.
     pub step: i64,
     /// The axis.
     pub axis: NamedAxis,
-    /// Who had it. Of an edge, operands are the sources of the edge.
+    /// The operand or result that had it. For a data-flow edge, operands are the sources of the
+    /// edge.
     pub source: EdgeValueRef,
-    /// Who got it.
+    /// The operand or result that got it.
     pub target: EdgeValueRef,
 }
 
 /// The record: origins of axes, and flows.
 ///
-/// A value stands for all that share its sharding: it is the result of the data-flow edge, where
-/// there is one.
+/// A value stands for all values that share its sharding; if there is a data-flow edge, it is the
+/// result of the edge op.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     /// Origins of the axes of values, in the order in which they were found.
     pub(super) values: FxHashMap<ValueId, Vec<(NamedAxis, Origin)>>,
     /// Flows through ops, in order.
     pub(super) ops: FxHashMap<OpId, Vec<Flow>>,
-    /// Flows between what functions return and the shardings of their results. There, `operand-0` is
-    /// the value and `result-0` the result, whichever of the results it is.
+    /// Flows between returned values and results of functions. `operand-0` is the value and
+    /// `result-0` the result, for every result.
     pub(super) func_results: FxHashMap<FuncId, Vec<Flow>>,
 }
 
@@ -114,8 +114,8 @@ impl Origins {
     pub fn of_value(&self, value: ValueId) -> &[(NamedAxis, Origin)] {
         self.values.get(&value).map_or(&[], Vec::as_slice)
     }
-    /// The origin of `axis` of `value`: of the axis itself, or else of one that has a part with it
-    /// in common, for axes split and merge at reshapes.
+    /// The origin of `axis` of `value`, or else of an axis that overlaps it, since axes are split
+    /// and merged at reshapes.
     pub fn of_axis(&self, value: ValueId, axis: NamedAxis) -> Option<Origin> {
         let known = self.of_value(value);
         let exact = known.iter().find(|(other, _)| *other == axis);

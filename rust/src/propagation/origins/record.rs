@@ -1,4 +1,4 @@
-//! Keeps the record while propagation runs.
+//! Records origins and flows during propagation.
 
 use super::compare::Arrival;
 use super::origin::{Flow, NamedAxis, Origin, Origins, Settings};
@@ -8,12 +8,12 @@ use crate::ir::Interner;
 use crate::mesh::Mesh;
 use rustc_hash::FxHashMap;
 
-/// Through what shardings went.
+/// What axes propagate through.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject {
-    /// An op, or the edge that it stands for.
+    /// An op, or the data-flow edge of an edge op.
     Op(OpId),
-    /// Between what a function returns and its results.
+    /// The return of a function.
     FuncResult(FuncId),
 }
 
@@ -25,25 +25,26 @@ pub(crate) struct Visited<'a> {
     pub num_operands: usize,
     /// The mesh of all shardings.
     pub mesh: &'a Mesh,
-    /// New axes of tensors, in the order of the tensors.
+    /// The axes that tensors get, in the order of the tensors.
     pub arrivals: &'a [Arrival],
 }
 
-/// The record, growing.
+/// A record in progress.
 pub(crate) struct Recorder {
     pub(super) settings: Settings,
     pub(super) origins: Origins,
-    /// The numbers of constraints.
+    /// The number of each constraint.
     pub(super) constraints: FxHashMap<OpId, u32>,
-    /// Manual computations, by their numbers.
+    /// The manual computations in the order of their numbers.
     pub(super) manual_computations: Vec<OpId>,
     pub(super) step: i64,
-    /// Whether axes whose origin is not known have none, instead of [`Origin::Unnamed`].
+    /// Whether axes of unknown origin have no entry, instead of [`Origin::Unnamed`].
     pub(super) only_known: bool,
 }
 
 impl Recorder {
-    /// Records a visit that changed something; `value` is where the sharding of a tensor is kept.
+    /// Records a visit that changed something; `value` maps a tensor to the value that holds its
+    /// sharding.
     pub fn record(
         &mut self,
         strings: &mut Interner,
@@ -80,7 +81,7 @@ impl Recorder {
         self.step += 1;
     }
 
-    /// `axis` of `value` came from `origin`, unless it was there before.
+    /// Sets the origin of `axis` of `value`, unless it has one.
     pub(super) fn add_origin(&mut self, value: ValueId, axis: NamedAxis, origin: Origin) {
         let known = self.origins.values.entry(value).or_default();
         if known.iter().all(|(other, _)| *other != axis) {

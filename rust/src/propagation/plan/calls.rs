@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 pub struct Calls {
     callees: FxHashMap<OpId, FuncId>,
     callers: FxHashMap<FuncId, Vec<OpId>>,
-    /// The calls inside each function that has some.
+    /// The calls inside each function that has any.
     inside: FxHashMap<FuncId, Vec<OpId>>,
 }
 
@@ -47,7 +47,7 @@ impl Calls {
     pub fn callers(&self, func: FuncId) -> &[OpId] {
         self.callers.get(&func).map_or(&[], Vec::as_slice)
     }
-    /// Fails if functions call each other in a circle, or one that has no body.
+    /// Fails if calls are recursive, or if a callee has no body.
     pub fn check(&self, program: &Program) -> Result<()> {
         if self.callees.is_empty() {
             return Ok(());
@@ -63,7 +63,7 @@ impl Calls {
             .at_op(program, call)
             .into());
         }
-        // Functions leave the graph once nobody in it calls them any more.
+        // Functions leave the graph once all functions that call them have left.
         let mut waiting: FxHashMap<FuncId, usize> =
             functions.iter().map(|&func| (func, self.callers(func).len())).collect();
         let mut ready: Vec<FuncId> =
@@ -91,8 +91,8 @@ impl Calls {
     }
 }
 
-/// The calls of `program` by the function they are in, in the order of [`calls_inside`]: where all of
-/// them stand in the function's own body, that is the order of the program.
+/// The calls of `program` by the function they are in, in the order of [`calls_inside`]. If all are
+/// in the function's own block, that is program order.
 fn calls_by_function(program: &mut Program) -> FxHashMap<FuncId, Vec<OpId>> {
     let mut inside: FxHashMap<FuncId, Vec<OpId>> = FxHashMap::default();
     let mut nested = Vec::new();
@@ -113,8 +113,8 @@ fn calls_by_function(program: &mut Program) -> FxHashMap<FuncId, Vec<OpId>> {
     inside
 }
 
-/// The calls inside `root` in the order in which MLIR collects symbol uses: regions are put on a
-/// stack as they are met, so that the last one met is looked into first.
+/// The calls inside `root` in the order in which MLIR collects symbol uses: regions are pushed on a
+/// stack when they are found, so that the last one found is searched first.
 fn calls_inside(program: &Program, root: OpId) -> Vec<OpId> {
     let mut calls = Vec::new();
     let mut regions: Vec<RegionId> = program.op_regions(root).collect();

@@ -1,4 +1,5 @@
-//! Where shardings flow without an op: data-flow edges, calls, and values that share a sharding.
+//! Where shardings propagate without a rule: data-flow edges, calls, and values that share a
+//! sharding.
 //!
 //! All targets of a data-flow edge have one sharding. Its *holder* is the result of the edge op, or the
 //! edge's owner if there is no such op.
@@ -13,7 +14,7 @@ use std::ops::Range;
 /// What holds the sharding of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// Nothing does: the value is an argument of a region that shardings do not enter.
+    /// Nothing: the value is an argument of a region and has no sharding.
     None,
     /// This value.
     Value(ValueId),
@@ -21,7 +22,7 @@ pub enum Holder {
     ManualArg(OpId, ValueId),
 }
 
-/// The end of an edge in a manual computation: its sharding inside differs from that outside.
+/// An edge into or out of a manual computation: its sharding inside differs from that outside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ManualEnd {
     /// The manual computation.
@@ -48,24 +49,25 @@ pub struct SourceEdge {
     pub is_notified: bool,
 }
 
-/// The table.
+/// The table of data-flow edges and holders.
 #[derive(Clone)]
 pub struct Edges {
     rows: Vec<EdgeRow>,
-    /// By op: one more than the row of an edge. Empty as long as there is no edge.
+    /// For each op one more than the row of its edge, 0 if it is no edge. Empty if the program has
+    /// no edges.
     row_of: Vec<u32>,
     manual_ends: FxHashMap<OpId, ManualEnd>,
     values: Vec<ValueId>,
-    /// By operand slot: the edge that it is a source of. Empty as long as there is no edge.
+    /// For each operand slot the edge that it is a source of. Empty if the program has no edges.
     sources: Vec<Option<SourceEdge>>,
-    /// By value: the value that holds its sharding; `NONE` where the holder is not a plain value, see
-    /// `manual_holders`. Empty as long as each value holds its own sharding.
+    /// For each value the value that holds its sharding; `NONE` if the holder is in
+    /// `manual_holders` or is [`Holder::None`]. Empty if each value holds its own sharding.
     holders: Vec<ValueId>,
-    /// The holders of such values, but for [`Holder::None`].
+    /// The holders of values inside manual computations.
     manual_holders: FxHashMap<ValueId, Holder>,
-    /// For a value that has the sharding of others, without an edge op: those others.
+    /// For each value the other values that have its sharding without an edge op.
     followers: FxHashMap<ValueId, Vec<ValueId>>,
-    /// Ops whose operands flow into edges, some of them more than once.
+    /// Ops whose operands are sources of edges; some are repeated.
     pub forwarding: Vec<OpId>,
     /// Calls between functions.
     pub calls: Calls,
@@ -86,7 +88,8 @@ impl Edges {
             forwarding: Vec::new(),
             calls: Calls::new(program),
         };
-        // What has edges comes second: it says more of the arguments of regions.
+        // Ops with edges come second: they overwrite what is known of the arguments of their
+        // regions.
         for region in program.region_ids() {
             edges.add_opaque_region(program, region);
         }
@@ -143,7 +146,8 @@ impl Edges {
             None => self.manual_holders.get(&value).copied().unwrap_or(Holder::None),
         }
     }
-    /// The sharding of `value`, whatever holds it; inside a manual computation without its manual axes.
+    /// The sharding of `value`, whatever holds it; inside a manual computation, without the manual
+    /// axes.
     #[inline]
     pub fn sharding(&self, program: &mut Program, value: ValueId) -> ShardingId {
         match self.holder(value) {
@@ -155,7 +159,7 @@ impl Edges {
             }
         }
     }
-    /// The value that holds the sharding of `value`, if one does.
+    /// The value that holds the sharding of `value`, if any.
     pub fn holder_of(&self, value: ValueId) -> Option<ValueId> {
         match self.holder(value) {
             Holder::Value(holder) | Holder::ManualArg(_, holder) => Some(holder),
@@ -167,8 +171,8 @@ impl Edges {
     fn plain_holder(&self, value: ValueId) -> ValueId {
         self.holders.get(value.index()).copied().unwrap_or(value)
     }
-    /// Replaces each of `values` by the value that holds its sharding; changes nothing and returns false if
-    /// some holder is not a plain value.
+    /// Replaces each of `values` by the value that holds its sharding. If some holder is not a
+    /// plain value, changes nothing and returns false.
     #[inline]
     pub fn replace_by_holders(&self, values: &mut [ValueId]) -> bool {
         if self.holders.is_empty() {
@@ -182,12 +186,12 @@ impl Edges {
         }
         are_plain
     }
-    /// Whether some value shares its sharding without an edge op.
+    /// Whether any values share a sharding without an edge op.
     #[inline]
     pub fn has_followers(&self) -> bool {
         !self.followers.is_empty()
     }
-    /// The values that share the sharding of `value` although no edge op says so.
+    /// The values that share the sharding of `value` without an edge op.
     pub fn followers(&self, value: ValueId) -> &[ValueId] {
         self.followers.get(&value).map_or(&[], Vec::as_slice)
     }
@@ -214,7 +218,8 @@ impl Edges {
         }
     }
 
-    /// Shardings do not enter regions; but an asynchronous computation's arguments are its operands.
+    /// Arguments of regions without edges have no sharding; those of an asynchronous computation
+    /// share the shardings of its operands.
     fn add_opaque_region(&mut self, program: &Program, region: RegionId) {
         let op = program.region_op(region);
         if program.kind(op) == OpKind::Func || program.is_erased(op) {
@@ -225,7 +230,7 @@ impl Edges {
         for block in program.region_blocks(region) {
             for (index, arg) in program.block_args(block).enumerate() {
                 if program.types().is_scalar(program.type_of(arg)) {
-                    continue; // Nothing could enter.
+                    continue; // A declaration has no body.
                 }
                 self.set_holder(program, arg, Holder::None);
                 if let Some(operand) = program.operands(op).nth(index).filter(|_| is_async) {
@@ -240,7 +245,8 @@ impl Edges {
         let kind = program.kind(op);
         let is_manual = kind == OpKind::ManualComputation;
         let is_arg = matches!(program.def(edge.owner), ValueDef::Arg(_));
-        // An edge op that is not the only user of its owner is visited, but nobody finds it.
+        // An edge op that is not the only user of its owner is visited, but not found from its
+        // owner.
         let users = program.users(edge.owner);
         for user in users.filter(|&user| program.kind(user) == OpKind::DataFlowEdge) {
             let sources = edge.sources.iter().map(|&slot| program.used_value(slot));
@@ -278,7 +284,7 @@ impl Edges {
         }
     }
 
-    /// An edge into a function, from all calls of it, or out of one at a call.
+    /// An edge into a function from all calls of it, or out of a function at one call.
     fn add_func_edge(&mut self, program: &Program, op: OpId) {
         let value = program.operand(op, 0);
         let index = program.value_index(value);

@@ -1,7 +1,7 @@
 //! Ops without side effects, which MLIR's greedy driver erases once their results have no uses.
 //!
-//! An op is trivially dead if it has no used results, does not end a block, defines no symbol, and
-//! has no memory effects, its own or of what is inside it.
+//! An op is trivially dead if its results have no uses, it is not a terminator, defines no symbol,
+//! and neither it nor an op inside it has memory effects.
 //!
 //! Source: `isOpTriviallyDead` of MLIR's side effect interfaces.
 
@@ -36,7 +36,7 @@ fn has_no_effects(program: &Program, root: OpId) -> bool {
     true
 }
 
-/// Whether `op`, a custom call, says that it has side effects.
+/// Whether `op`, a custom call, has `has_side_effect = true`.
 fn has_side_effect(program: &Program, op: OpId) -> bool {
     program.attr(op, "has_side_effect").is_some_and(|value| value.trim() == "true")
 }

@@ -12,27 +12,27 @@ use std::ops::Range;
 /// The groups of a program.
 #[derive(Clone, Default)]
 pub struct ShardingGroups {
-    /// Members of all groups, in order of the ids of the groups.
+    /// Members of all groups, in order of group ids.
     members: Vec<ValueId>,
-    /// Where the members of each group end.
+    /// For each group the end of its members.
     ends: Vec<usize>,
-    /// By value: its group, [`NO_GROUP`] if it is in none.
+    /// For each value its group, [`NO_GROUP`] if it has none.
     groups: Vec<u32>,
 }
 
-/// The group of values that are in none.
+/// The group of values without a group.
 const NO_GROUP: u32 = u32::MAX;
 
 impl ShardingGroups {
-    /// The groups that `sdy.sharding_group` ops declare. A value may be in one only; the import
-    /// passes see to that.
+    /// The groups that `sdy.sharding_group` ops declare. A value may be in only one group; import
+    /// passes merge groups for that.
     fn new(program: &mut Program) -> Result<Self> {
         let mut groups = Self::default();
         if !program.has_any(&[OpKind::ShardingGroup]) {
             return Ok(groups);
         }
         let mut members: Vec<(i64, ValueId)> = Vec::new();
-        // At first the place of each value among the members.
+        // At first this has the index of each value among the members.
         groups.groups = vec![NO_GROUP; program.num_value_ids()];
         for op in program.ops_in_post_order(&[OpKind::ShardingGroup]) {
             let Some(&Payload::ShardingGroup(id)) = program.payload(op) else { continue };
@@ -80,7 +80,7 @@ impl ShardingGroups {
         (0..self.ends.len())
             .flat_map(|group| self.members(group).iter().map(move |&it| (group, it)))
     }
-    /// The groups of `program`, whose members have the same shardings then, see
+    /// The groups of `program`, after giving all members the same sharding, see
     /// [`ShardingGroups::synchronise`].
     pub fn synchronised(program: &mut Program, rules: &dyn RuleSource) -> Result<Self> {
         let mut groups = Self::new(program)?;
@@ -90,8 +90,8 @@ impl ShardingGroups {
         }
         Ok(groups)
     }
-    /// Gives all members of each group the sharding that some of them have. Where they have
-    /// different ones, each keeps its own, and an open constraint on it becomes the member.
+    /// Gives all members of each group the sharding that some of them have. If members have
+    /// different shardings, each keeps its own, and an open constraint on it becomes the member.
     fn synchronise(&mut self, program: &mut Program, edges: &Edges) {
         for group in 0..self.ends.len() {
             match self.common_sharding(program, edges, group) {
@@ -127,7 +127,7 @@ impl ShardingGroups {
         common.get().map_or(Common::None, Common::One)
     }
 
-    /// Puts an open constraint on each member, which takes the member's place.
+    /// Puts an open constraint on each member, which becomes the member instead.
     fn constrain(&mut self, program: &mut Program, group: usize, sharding: ShardingId) {
         self.groups.resize(program.num_value_ids() + self.members(group).len(), NO_GROUP);
         for index in self.range(group) {
@@ -165,10 +165,10 @@ fn set(program: &mut Program, edges: &Edges, value: ValueId, sharding: ShardingI
 
 /// The sharding that the members of a group have in common.
 enum Common {
-    /// Nothing to share.
+    /// No member has a sharding.
     None,
-    /// This sharding, where they have one.
+    /// All members that have a sharding have this one.
     One(ShardingId),
-    /// Different ones, of which this is the first.
+    /// Members have different shardings; this is the first.
     Conflict(ShardingId),
 }

@@ -1,8 +1,8 @@
-//! The plan of a propagation: the position of each op in the order of visits, how it is visited, and its
-//! tensors.
+//! The plan of a propagation: the position of each op in the order of visits, the spec of its
+//! visits, and its tensors.
 //!
-//! It consists of dense arrays by position, made in one walk over the program. A visit reads these instead of
-//! the tables of the program: an op takes 16 bytes, and 4 more for each tensor.
+//! It consists of dense arrays by position, filled in one walk over the program. Visits read these
+//! instead of the tables of the program: an op takes 16 bytes, and 4 more for each tensor.
 
 pub mod calls;
 pub mod edges;
@@ -42,25 +42,25 @@ pub struct OpRow<'a> {
     pub tensors: &'a [ValueId],
 }
 
-/// What propagation needs to know of a program.
+/// The facts about a program that propagation reads.
 #[derive(Clone)]
 pub struct Plan {
     /// The ops in pre-order, without the module.
     order: Vec<OpId>,
-    /// The position of each op, and the facts from which the dependents of a value are found.
+    /// The position of each op, and facts to find the dependents of a value.
     pub facts: OpFactsTable,
-    /// By position; an additional row at the end bounds the tensors of the last op.
+    /// For each position; an additional row at the end bounds the tensors of the last op.
     rows: Vec<Row>,
     tensors: Vec<ValueId>,
     /// The specs of visits.
     pub specs: VisitSpecs,
-    /// Data-flow edges, and what holds the sharding of each value.
+    /// Data-flow edges, and the holder of each value's sharding.
     pub edges: Edges,
-    /// Values beside which there are others that get a sharding at the same time: results of one op.
+    /// Values that get shardings together with others: results of an op with several results.
     pub has_siblings: BitSet<ValueId>,
     /// The positions, in order, of ops that are trivially dead at the start.
     pub unused: Vec<u32>,
-    /// The positions of ops that were erased, and how they had been visited.
+    /// The positions of erased ops, and how they were visited.
     erased: FxHashMap<OpId, (u32, OpVisit)>,
 }
 
@@ -120,8 +120,8 @@ impl Plan {
         });
         Some((position, self.specs.get(visit.spec()?)))
     }
-    /// The rule that the op at `position` is visited with, `NONE` if that is none of its own, as of
-    /// data-flow edges and barriers.
+    /// The rule that the op at `position` is visited with; `NONE` if it does not belong to the op,
+    /// such as the identity rule of a data-flow edge or barrier.
     fn rule(&self, program: &Program, position: u32) -> RuleId {
         let kind = program.kind(self.op(position));
         match self.spec(position) {
@@ -129,7 +129,8 @@ impl Plan {
             _ => RuleId::NONE,
         }
     }
-    /// Leaves on ops the rules they were visited with if `keeps_rules`, else only those that users wrote.
+    /// Sets the rules that ops were visited with, if `keeps_rules`; otherwise keeps only those that
+    /// users wrote.
     pub fn leave_rules(&self, program: &mut Program, keeps_rules: bool) {
         if !keeps_rules {
             program.drop_rules();
@@ -150,12 +151,12 @@ impl Plan {
         }
         program.leave_op_rules(rules);
     }
-    /// Updates how `op` is visited after the numbers of uses of its operands have changed.
+    /// Updates how `op` is visited after the number of uses of its operands has changed.
     pub fn recount_uses(&mut self, program: &Program, op: OpId) {
         let visit = &mut self.rows[self.facts.position(op) as usize].visit;
         *visit = self.specs.recount_uses(*visit, program, op);
     }
-    /// Takes out `op`, which is erased.
+    /// Removes `op`, which is erased.
     pub fn remove(&mut self, op: OpId) {
         let position = self.facts.position(op);
         let visit = std::mem::replace(&mut self.rows[position as usize].visit, OpVisit::NEVER);
@@ -240,8 +241,8 @@ impl Plan {
         }
     }
 
-    /// Adds the tensors of `op`; true if they are plain: at most [`WIDE`] values, each of which holds its own
-    /// sharding.
+    /// Adds the tensors of `op`; true if they are plain: at most [`WIDE`] values, each of which
+    /// holds its own sharding.
     #[inline]
     fn add_tensors(&mut self, program: &Program, op: OpId) -> bool {
         let start = self.tensors.len();
@@ -280,7 +281,7 @@ fn kind_facts(kind: OpKind) -> u32 {
     }
 }
 
-/// Whether no two of `tensors`, which are few, are the same.
+/// Whether no value occurs twice in `tensors`, a short list.
 #[inline]
 fn are_distinct(tensors: &[ValueId]) -> bool {
     match *tensors {

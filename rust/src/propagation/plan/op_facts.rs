@@ -1,4 +1,4 @@
-//! Position of each op, and the facts from which the dependents of a value are found: one word an op.
+//! The position of each op, and facts to find the dependents of a value: one word for each op.
 
 use crate::index::{IdVec, OpId};
 
@@ -7,18 +7,19 @@ use crate::index::{IdVec, OpId};
 pub struct OpFacts(u32);
 
 impl OpFacts {
-    /// How many positions there are.
+    /// An upper bound of positions.
     pub const MAX: usize = 1 << Self::POSITION_BITS;
     const POSITION_BITS: u32 = 28;
-    /// A visit can do something.
+    /// The op is visited.
     pub const VISITED: u32 = 1 << 28;
     /// An op around it is visited.
     pub const IN_VISITED_OP: u32 = 1 << 29;
-    /// The op forwards operands: it is a return or a call, or data-flow edges start at its operands.
+    /// The op forwards operands: it is a return or a call, or its operands are sources of data-flow
+    /// edges.
     pub const FORWARDS_OPERANDS: u32 = 1 << 30;
     /// A data-flow edge.
     pub const EDGE: u32 = 1 << 31;
-    /// The facts of ops that are in no block.
+    /// The facts of ops without a position.
     const NOWHERE: Self = Self(Self::MAX as u32 - 1);
 
     /// The position.
@@ -38,7 +39,7 @@ impl OpFacts {
 pub struct OpFactsTable(IdVec<OpId, OpFacts>);
 
 impl OpFactsTable {
-    /// A table for `len` ops, none of which has a position yet.
+    /// A table for `num_ops` ops without positions.
     pub fn new(num_ops: usize) -> Self {
         Self(IdVec::filled(OpFacts::NOWHERE, num_ops))
     }

@@ -1,5 +1,5 @@
-//! What propagation asks of a program: tensors of known shape, and meshes by their symbols. The import
-//! passes see to the latter.
+//! Preconditions of propagation: tensors have static shapes, and shardings name their meshes by
+//! symbols. Import passes establish the latter.
 
 use crate::error::{Code, Diagnostic, Error, Result};
 use crate::index::{Id, OpId, ShardingId, TypeId};

@@ -1,7 +1,7 @@
-//! The specs of visits: what they depend on beside shardings.
+//! The specs of visits: everything that a visit depends on except shardings.
 //!
-//! A model has some hundred different *specs*. They follow from signatures, so that planning an op mostly
-//! takes one look-up by its signature.
+//! A model has a few hundred different *specs*. A spec is a function of the op's signature in most
+//! cases, so that planning an op takes one look-up by its signature.
 
 use super::edges::Edges;
 use crate::context::RuleSource;
@@ -19,7 +19,7 @@ pub struct OpVisit(u32);
 impl OpVisit {
     /// The op is not visited: it has no rule.
     pub const NEVER: Self = Self(u32::MAX);
-    /// Not known yet.
+    /// Not computed yet.
     const UNKNOWN: Self = Self(u32::MAX - 1);
     const PLAIN: u32 = 1 << 31;
     const DISTINCT: u32 = 1 << 30;
@@ -34,23 +34,23 @@ impl OpVisit {
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
-    /// This visit, of an op whose tensors are plain: values that hold their own shardings, at most
-    /// [`super::WIDE`].
+    /// This visit, of an op with plain tensors: at most [`super::WIDE`] values that hold their own
+    /// shardings.
     #[inline]
     pub const fn plain(self) -> Self {
         Self(self.0 | Self::PLAIN)
     }
-    /// Whether the op's tensors are plain, and it is visited at all.
+    /// Whether the op is visited and its tensors are plain.
     #[inline]
     pub const fn is_plain(self) -> bool {
         self.0 & Self::PLAIN != 0 && self.is_some()
     }
-    /// This visit, of an op whose tensors are different values.
+    /// This visit, of an op whose tensors are distinct values.
     #[inline]
     pub const fn distinct(self) -> Self {
         Self(self.0 | Self::DISTINCT)
     }
-    /// Whether no two of the op's tensors are the same value.
+    /// Whether the op's tensors are distinct values.
     #[inline]
     pub const fn is_distinct(self) -> bool {
         self.0 & Self::DISTINCT != 0
@@ -64,18 +64,18 @@ const fn depends_on_uses(spec: VisitSpec) -> bool {
     matches!(spec.class, OpClass::PassThrough | OpClass::DynamicSlice)
 }
 
-/// Whether ops of `kind` are data-flow edges: their operands are all sources of the edge.
+/// Whether ops of `kind` are data-flow edges, all of whose operands are sources of the edge.
 pub const fn is_edge(kind: OpKind) -> bool {
     matches!(kind, OpKind::DataFlowEdge | OpKind::FuncDataFlowEdge)
 }
 
-/// All specs of a program, each once.
+/// The distinct specs of a program.
 #[derive(Clone, Default)]
 pub struct VisitSpecs {
     rows: Vec<VisitSpec>,
     ids: FxHashMap<VisitSpec, SpecId>,
-    /// For each signature how its ops are visited, without and with single uses, where that follows from the
-    /// signature.
+    /// For each signature how its ops are visited if an operand has several uses, and if none has;
+    /// only if this is a function of the signature.
     by_signature: Vec<[OpVisit; 2]>,
     identities: FxHashMap<(TypeId, usize), Option<RuleId>>,
     /// How data-flow edges are visited, by type and number of sources.
@@ -88,7 +88,7 @@ impl VisitSpecs {
     pub fn get(&self, id: SpecId) -> VisitSpec {
         self.rows[id.0 as usize]
     }
-    /// Corrects how `op` is visited when the numbers of uses of its operands have changed.
+    /// Updates how `op` is visited after the number of uses of its operands has changed.
     pub fn recount_uses(&mut self, visit: OpVisit, program: &Program, op: OpId) -> OpVisit {
         let Some(id) = visit.spec() else { return visit };
         let mut spec = self.get(id);
@@ -134,8 +134,8 @@ impl VisitSpecs {
         pair[usize::from(has_single_uses(program, op))]
     }
 
-    /// How `op` is visited without and with single uses; remembered for `signature` if all ops of that
-    /// signature have them.
+    /// How `op` is visited if an operand has several uses, and if none has. Stored for `signature`
+    /// if all ops of that signature are visited like that.
     #[cold]
     fn find(
         &mut self,
@@ -215,13 +215,13 @@ impl VisitSpecs {
     }
 }
 
-/// The rule that a data-flow edge, a barrier or a result of a function has: one factor a dim.
+/// The rule of a data-flow edge, a barrier or a result of a function: one factor for each dim.
 pub fn identity_rule(program: &mut Program, ty: TypeId, num_operands: usize) -> Option<RuleId> {
     let shape = program.types()[ty].static_shape()?;
     Some(program.intern_rule(OpShardingRule::identity(&shape, num_operands, 1)))
 }
 
-/// Whether ops of `kind` have rules that need neither signature nor attribute.
+/// Whether ops of `kind` have rules that depend neither on a signature nor on an attribute.
 #[inline]
 pub const fn has_rule_by_kind(kind: OpKind) -> bool {
     matches!(
@@ -233,7 +233,7 @@ pub const fn has_rule_by_kind(kind: OpKind) -> bool {
     )
 }
 
-/// Whether each operand that is not a scalar has `op` as its only use.
+/// Whether each operand that is not a scalar is used by `op` only, once.
 fn has_single_uses(program: &Program, op: OpId) -> bool {
     program.operands(op).all(|value| {
         program.has_one_use(value) || program.types().is_scalar(program.type_of(value))
@@ -266,7 +266,7 @@ fn class(program: &Program, op: OpId, is_elementwise: bool) -> OpClass {
     }
 }
 
-/// Whether `op`, a custom call, moves its operand between the memories of device and host.
+/// Whether `op`, a custom call, moves its operand between device and host memory.
 fn is_offload(program: &Program, op: OpId) -> bool {
     let is_offload = |target: &str| matches!(target, "MoveToDevice" | "MoveToHost");
     if let Some(target) = program.attr(op, "call_target_name") {

@@ -1,13 +1,14 @@
-//! The queue of a replay: the times of the recorded run at which a visit may have another result now.
+//! The agenda of a replay: the times of the recorded run at which a visit may now have another
+//! outcome.
 
 use super::times::Time;
 
-/// The agenda. Times are only added after those that were taken.
+/// A set of times. Only times after the last one taken are added.
 #[derive(Clone, Default)]
 pub struct Agenda {
     /// A bit for each time.
     words: Vec<u64>,
-    /// The first word with a bit, or an earlier one.
+    /// A word before which no bit is set.
     first: usize,
 }
 
@@ -16,7 +17,7 @@ impl Agenda {
     pub fn new(num_times: usize) -> Self {
         Self { words: vec![0; num_times.div_ceil(64)], first: 0 }
     }
-    /// Forgets everything.
+    /// Clears the agenda.
     pub fn clear(&mut self) {
         self.words[self.first..].fill(0);
         self.first = 0;

@@ -1,4 +1,5 @@
-//! The slots whose shardings differ from those that the recorded run has at the same time, and who reads them.
+//! The slots whose shardings differ from those of the recorded run at the same time, and the number
+//! of such slots for each reader.
 
 use crate::index::ShardingId;
 
@@ -9,9 +10,9 @@ pub struct Differences {
     differs: Vec<bool>,
     /// By slot that differs: its sharding in the recorded run.
     recorded: Vec<ShardingId>,
-    /// All slots that differ, and some that did before.
+    /// All slots that differ, and some that did earlier.
     slots: Vec<u32>,
-    /// By reader: the number of slots it reads that differ.
+    /// For each reader the number of differing slots that it reads.
     num_read: Vec<u32>,
 }
 
@@ -25,7 +26,7 @@ impl Differences {
             num_read: vec![0; num_readers],
         }
     }
-    /// Forgets all differences.
+    /// Removes all differences.
     pub fn clear(&mut self) {
         for slot in self.slots.drain(..) {
             self.differs[slot as usize] = false;
@@ -47,8 +48,8 @@ impl Differences {
     pub fn is_read_by(&self, reader: u32) -> bool {
         self.num_read[reader as usize] != 0
     }
-    /// Adds `slot`, which is `recorded` in the recorded run, and which `readers` read. If it differed before, only the
-    /// recorded sharding is replaced.
+    /// Adds `slot`, whose sharding in the recorded run is `recorded`, and which `readers` read. If
+    /// it differs already, only the recorded sharding is replaced.
     #[inline]
     pub fn insert(&mut self, slot: u32, recorded: ShardingId, readers: &[u32]) {
         self.recorded[slot as usize] = recorded;

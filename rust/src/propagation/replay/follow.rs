@@ -1,4 +1,4 @@
-//! Follows a trace from other shardings at its start.
+//! Follows a trace from other initial shardings.
 
 use super::agenda::Agenda;
 use super::differences::Differences;
@@ -9,15 +9,15 @@ use crate::index::ShardingId;
 use crate::propagation::engine::Engine;
 use std::ops::Range;
 
-/// Memory that is used from replay to replay.
+/// Buffers that are reused from replay to replay.
 #[derive(Clone)]
 pub struct Scratch {
-    /// The readers that are due in the turn at hand.
+    /// The readers whose visits in the current turn may differ.
     due: Vec<u32>,
     /// The ops that are taken in it.
     taken: Vec<u32>,
     changed: Changed,
-    /// The turns that were made.
+    /// The turns that were made anew.
     pub made: Turns,
 }
 
@@ -35,10 +35,10 @@ impl Scratch {
     }
 }
 
-/// The slots that change in a turn, here or in the trace.
+/// The slots that change in a turn, in the replay or in the trace.
 #[derive(Clone, Default)]
 struct Changed {
-    /// The number of the turn.
+    /// The number of the current turn.
     turn: u32,
     /// By slot: the last turn in which it changed.
     turns: Vec<u32>,
@@ -57,7 +57,7 @@ impl Changed {
         }
         self.slots.clear();
     }
-    /// Adds `slot` with its sharding in the trace before the turn, if it is not there yet.
+    /// Adds `slot` with its sharding in the trace before the turn, unless it was added already.
     #[inline]
     fn add(&mut self, slot: u32, recorded: impl FnOnce() -> ShardingId) {
         if std::mem::replace(&mut self.turns[slot as usize], self.turn) != self.turn {
@@ -65,7 +65,7 @@ impl Changed {
             self.recorded[slot as usize] = recorded();
         }
     }
-    /// Adds `slot` with its sharding in the trace now.
+    /// Adds `slot`, or sets its sharding in the trace now.
     fn set(&mut self, slot: u32, recorded: ShardingId) {
         self.add(slot, || recorded);
         self.recorded[slot as usize] = recorded;
@@ -82,28 +82,28 @@ pub struct Follow<'a, 'p> {
     pub differences: &'a mut Differences,
     pub agenda: &'a mut Agenda,
     pub scratch: &'a mut Scratch,
-    /// The first turn of the trace that has not been followed.
+    /// The index of the first turn of the trace that was not followed.
     pub next_turn: usize,
 }
 
 /// Why a replay is not finished.
 #[derive(Clone, Copy)]
 pub enum Stop {
-    /// It came to this time with more visits than a new run from there is worth.
+    /// So many visits were made up to this time that a new run from there is faster.
     At(Time),
-    /// What the trace says does not hold.
+    /// The replay contradicts the trace.
     Contradiction,
 }
 
 impl Follow<'_, '_> {
-    /// Gives `slot` another sharding at the start.
+    /// Sets the sharding of `slot` at the start to `new`; it is `recorded` in the recording.
     pub fn edit(&mut self, slot: u32, recorded: ShardingId, new: ShardingId) {
         let target = self.readers.slot(slot);
         self.engine.state().restore(target, new);
         self.update_difference(slot, recorded, Moment::START, true);
     }
 
-    /// Makes all turns in which something may differ from the trace, with at most `most_visits` visits.
+    /// Makes all turns anew that may differ from the trace, with at most `most_visits` visits.
     pub fn run(&mut self, most_visits: usize) -> Result<(), Stop> {
         let mut visits = 0;
         while let Some(time) = self.agenda.take() {
@@ -117,8 +117,8 @@ impl Follow<'_, '_> {
                 visits += self.turn(now, place);
                 self.compare(now, turn..end);
             } else if let (Place::Op(position), false) = (place, is_recorded) {
-                // A new run visits the op if it is marked, with shardings that a visit of the trace had
-                // before: that changes nothing.
+                // A new run visits the op if it is marked. The trace has a visit with the same
+                // shardings before, so that this visit changes nothing.
                 if self.engine.marks(position) & 1 << now.run != 0 {
                     self.scratch.made.add(time, self.log, &[position]);
                 }
@@ -133,9 +133,10 @@ impl Follow<'_, '_> {
         Ok(())
     }
 
-    /// Lists the readers that are visited at a time at which the trace has `turns`, or may be: the one at `place` and those that
-    /// the trace takes. Of the latter, those that read a slot that differs are marked: something that they read changed since
-    /// their last visit, which is not told of changes that are followed.
+    /// Lists the readers whose visits may happen at this time: the one at `place`, and those that
+    /// the trace takes in `turns`. Of the latter, those that read a differing slot are marked: a
+    /// sharding that they read has changed since their last visit, but followed changes do not
+    /// notify.
     fn list_due(&mut self, place: Place, turns: Range<usize>) {
         let due = &mut self.scratch.due;
         due.clear();
@@ -153,20 +154,21 @@ impl Follow<'_, '_> {
         }
     }
 
-    /// Whether the turn of now may go another way than in the trace.
+    /// Whether the current turn may differ from the trace.
     fn is_different(&self, now: Moment, place: Place) -> bool {
         let mut due = self.scratch.due.iter();
         due.any(|&reader| self.differences.is_read_by(reader))
             && match place {
                 Place::Result(_) => true,
-                // Alone it is visited if it is marked.
+                // Without a turn in the trace it is visited only if it is marked.
                 Place::Op(position) => {
                     self.scratch.due.len() > 1 || self.engine.marks(position) & 1 << now.run != 0
                 }
             }
     }
 
-    /// Makes the changes of all turns of the trace before `turn`: none of their visits reads a slot that differs.
+    /// Applies the changes of all turns of the trace before `turn`; none of their visits reads a
+    /// differing slot.
     fn follow_to(&mut self, turn: usize) -> Result<(), Stop> {
         let state = self.engine.state();
         for &Write { slot, new, .. } in self.trace.turns().writes(self.next_turn..turn) {
@@ -178,7 +180,7 @@ impl Follow<'_, '_> {
         Ok(())
     }
 
-    /// Makes the turn of `now`. Returns the number of visits.
+    /// Makes the turn at `now` anew. Returns the number of visits.
     fn turn(&mut self, now: Moment, place: Place) -> usize {
         let (run, Scratch { taken, made, .. }) = (now.run as usize, &mut *self.scratch);
         taken.clear();
@@ -196,7 +198,7 @@ impl Follow<'_, '_> {
         visits
     }
 
-    /// Updates the differences after a turn that was made, where the trace has `turns` in its place.
+    /// Updates the differences after a turn that was made anew, in place of `turns` of the trace.
     fn compare(&mut self, now: Moment, turns: Range<usize>) {
         let mut changed = std::mem::take(&mut self.scratch.changed);
         changed.start();
@@ -217,7 +219,8 @@ impl Follow<'_, '_> {
         self.scratch.changed = changed;
     }
 
-    /// Compares `slot` with the trace, in which it is `recorded` now. `is_written` is whether it has changed here.
+    /// Compares `slot` with the trace, where it is `recorded` now. `is_written` is whether it has
+    /// changed in this turn.
     fn update_difference(
         &mut self,
         slot: u32,
@@ -248,8 +251,8 @@ impl Follow<'_, '_> {
         }
     }
 
-    /// Puts the next time after `now` on the agenda at which `reader` is marked, or, if it reads a slot that differs, at which a
-    /// visit of it may differ from the trace.
+    /// Adds the next time after `now` at which a visit of `reader` may differ from the trace to the
+    /// agenda: when it is marked, or, if it reads a differing slot, when the trace visits it.
     fn schedule(&mut self, reader: u32, now: Moment) {
         let is_different = self.differences.is_read_by(reader);
         let next = if let Some(index) = self.readers.result(reader) {
@@ -266,7 +269,8 @@ impl Follow<'_, '_> {
         }
     }
 
-    /// The next time after `now` at which the queue comes to the op at `position` in a run for which it is marked.
+    /// The next time after `now` at which the op at `position` is taken in a run for which it is
+    /// marked.
     #[inline]
     fn next_of_mark(&self, position: u32, now: Moment) -> Option<Time> {
         let first = self.times.next_run_of_op(now, position);
@@ -275,7 +279,7 @@ impl Follow<'_, '_> {
         (marks != 0).then(|| self.times.of_op(marks.trailing_zeros(), position))
     }
 
-    /// The next time after `now` at which the result of the main function at `index` is visited.
+    /// The next time after `now` at which result `index` of the main function is visited.
     fn next_of_result(&self, index: u32, now: Moment) -> Option<Time> {
         let mut times =
             (now.run..self.times.num_runs()).flat_map(|run| self.times.of_result(run, index));

@@ -1,28 +1,32 @@
-//! Propagates one program again and again from different shardings of its arguments and results.
+//! Replays: propagates one program repeatedly, from different shardings of its arguments and
+//! results.
 //!
-//! A [`Recording`] has the [`trace`] of one run. From other shardings at the start, [`Recording::replay`] follows the
-//! trace and makes those visits only that may go another way, with the engine that made the trace. The result is,
-//! sharding by sharding, that of a new run:
+//! A [`Recording`] has the [`trace`] of one run. [`Recording::replay`] starts from other shardings,
+//! follows the trace, and repeats only the visits that may differ, with the engine that made the
+//! trace. The resulting shardings are exactly those of a new run:
 //!
-//! 1. The queue goes over the ops by their positions, and what is queued again by the visit of an op is taken before
-//!    the queue goes on ([`crate::propagation::schedule`]). So a run consists of *turns*, one for each position in each
-//!    greedy run, and between two turns the shardings are the whole state: every turn has a fixed [`times::Time`].
-//! 2. A visit is a function of the shardings it reads. A turn in which no op is taken that reads a slot whose sharding
-//!    differs from the trace's takes the same ops and makes the same changes as in the trace ([`differences`]).
-//! 3. All other turns are made anew ([`follow`]): those of the trace in which such an op is taken, and those at which
-//!    the queue comes to such an op while it is marked. A mark says, as in any run, that a visit may do something; an
-//!    op gets one when a slot that it reads begins to differ, or changes; and when the trace takes it, since something that
-//!    it reads may have changed there.
-//! 4. After each turn that was made anew, the slots that changed in it or in the trace are compared. A slot that
-//!    has the sharding of the trace again differs no longer; once no slot is left that an op reads at a later time, the
-//!    rest of the trace holds as it is.
+//! 1. The queue goes over the ops by position, and ops that are queued again by a visit are taken
+//!    before the queue goes on ([`crate::propagation::schedule`]). So a run consists of *turns*,
+//!    one for each position in each greedy run, and between two turns the shardings are the whole
+//!    state: every turn has a fixed [`times::Time`].
+//! 2. A visit is a function of the shardings it reads. A turn takes the same ops and makes the same
+//!    changes as in the trace if none of its ops reads a slot whose sharding differs from the trace
+//!    ([`differences`]).
+//! 3. All other turns are made anew ([`follow`]): those in which the trace takes such an op, and
+//!    those at which such an op is marked when the queue comes to it. A mark says, as in any run,
+//!    that a visit may change something. An op is marked when a slot that it reads changes or
+//!    begins to differ, and when the trace takes it while it reads a differing slot.
+//! 4. After each turn that was made anew, the slots that changed in it or in the trace are
+//!    compared. A slot that again has the sharding of the trace no longer differs. Once no later
+//!    visit reads a differing slot, the rest of the trace holds as it is.
 //!
-//! 5. A replay of too many visits goes on as a new run: between two turns that is the shardings and the marks, and what the
-//!    trace takes later is marked.
-//! 6. The turns that were made anew, in the place of those of the trace at the same times, are the trace of the new run,
-//!    with the visits of marked ops that change nothing: a later replay may have to make them.
+//! 5. A replay with too many visits continues as a new run: its state between two turns is the
+//!    shardings and the marks, and the ops that the trace takes later are marked.
+//! 6. The turns that were made anew replace those of the trace at the same times, which gives the
+//!    trace of the new run. They include visits of marked ops that change nothing, since a later
+//!    replay may have to make them.
 //!
-//! What replays do not cover has no recording, see [`Recording::new`].
+//! [`Recording::new`] lists the programs that cannot be recorded.
 
 mod agenda;
 mod differences;
@@ -55,14 +59,14 @@ use record::record;
 use times::{Time, Times};
 use trace::{Log, Trace, Turns};
 
-/// A recorded run, the program with the rules that propagation leaves on its ops but with the shardings that it had,
-/// and what replays.
+/// A recorded run; the program with its initial shardings and the rules that propagation leaves on
+/// ops; the replayer.
 pub type Recorded = (Recording, Program, Replayer);
 
 impl Recording {
-    /// Propagates `program`, an imported one, and records that. `None` if the program has something that replays do not cover:
-    /// sharding groups, user priorities, manual computations, calls, ops that nothing uses, ops with more than [`WIDE`]
-    /// tensors, or if propagation does not end.
+    /// Propagates `program`, which was imported, and records the run. `None` if the program has
+    /// what replays do not support: sharding groups, user priorities, manual computations, calls,
+    /// unused ops, ops with more than [`WIDE`] tensors; or if propagation does not converge.
     ///
     /// # Errors
     /// Propagation fails.
@@ -110,12 +114,12 @@ impl Recording {
     }
 }
 
-/// Whether `sharding` has a priority, with which no replay starts.
+/// Whether `sharding` has a user priority, which replays do not support.
 pub fn has_priority(sharding: &TensorSharding) -> bool {
     sharding.dims.iter().any(|dim| dim.priority.is_some())
 }
 
-/// Whether replays cover what `plan` says of a program.
+/// Whether replays support the program of `plan`.
 fn is_covered(plan: &Plan) -> bool {
     let positions = 0..plan.order().len() as u32;
     plan.unused.is_empty()

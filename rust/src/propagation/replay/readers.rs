@@ -15,21 +15,23 @@ pub struct SlotReaders {
     num_ops: u32,
     num_values: usize,
     main: FuncId,
-    /// The value that holds the sharding of a returned value, and the index of the result; sorted.
+    /// The value that holds the sharding of each returned value, and the index of the result;
+    /// sorted.
     returned: Vec<(ValueId, u32)>,
     notices: Vec<Notice>,
-    /// The readers of the slots that were asked for, one slot after the other: they follow from the program, whose shardings
-    /// alone change.
+    /// The readers of slots that were requested, one slot after the other. They depend on the
+    /// program only, not on its shardings.
     lists: Vec<u32>,
-    /// For each slot where its part of `lists` begins, and where it ends.
+    /// For each slot the range of its readers in `lists`.
     ranges: Vec<(u32, u32)>,
 }
 
-/// The range of a slot that was not asked for yet.
+/// The range of a slot that was not requested yet.
 const NOT_ASKED: (u32, u32) = (u32::MAX, 0);
 
 impl SlotReaders {
-    /// The readers in the program of `state`, whose main function has so many results and returns `returned`.
+    /// The readers in the program of `state`, whose main function has `num_results` results and
+    /// returns `returned`.
     pub fn new(state: &State<'_>, main: FuncId, num_results: usize, returned: &[ValueId]) -> Self {
         let holder = |value: ValueId| state.plan.edges.holder_of(value);
         let returned = returned.iter().zip(0..);
@@ -56,7 +58,7 @@ impl SlotReaders {
     pub fn of_result(&self, index: u32) -> u32 {
         self.num_ops + index
     }
-    /// The index of the result of the main function that `reader` is; `None` if it is an op.
+    /// The index of the main function's result that `reader` stands for; `None` for an op.
     #[inline]
     pub fn result(&self, reader: u32) -> Option<u32> {
         reader.checked_sub(self.num_ops)
@@ -65,7 +67,7 @@ impl SlotReaders {
     pub fn len(&self, num_results: usize) -> usize {
         self.num_ops as usize + num_results
     }
-    /// Where the readers of slot `number` are, see [`SlotReaders::at`].
+    /// The range of the readers of slot `number`, for [`SlotReaders::at`].
     #[inline]
     pub fn list(&mut self, state: &State<'_>, number: u32) -> Range<usize> {
         if self.ranges[number as usize] == NOT_ASKED {
@@ -97,7 +99,8 @@ impl SlotReaders {
         if !state.plan.has_siblings.contains(value) {
             return self.add_list_of_value(state, value);
         }
-        // Results of one op get their first shardings together: what changes one of them looks at the others.
+        // The results of an op get their first shardings together, so a change of one reads the
+        // others.
         for sibling in state.program().siblings(value) {
             self.add_list_of_value(state, ValueId::from_index(sibling));
         }

@@ -4,10 +4,11 @@ use super::times::{Time, Times};
 use super::trace::{Log, Turns};
 use crate::propagation::engine::Engine;
 
-/// The most visits an op of a greedy run that is recorded.
+/// The largest number of visits per op in a greedy run that is recorded.
 const MOST_VISITS_OF_RUN: usize = 1_000;
 
-/// Makes all turns after the time `after`, and adds them to `turns`. Returns the number of visits; `None` if there are too many.
+/// Makes all turns after the time `after`, and adds them to `turns`. Returns the number of visits;
+/// `None` if there are too many.
 pub fn record(
     engine: &mut Engine<'_>,
     log: &Log,

@@ -1,4 +1,4 @@
-//! A recorded run, and what is worked out from it.
+//! A recorded run, and the result of a replay of it.
 
 use super::slots;
 use super::times::Times;
@@ -7,32 +7,34 @@ use crate::index::{FuncId, Id, ShardingId};
 use crate::propagation::observe::Slot;
 use crate::sharding::{ShardingTable, TensorSharding};
 
-/// A run, from which others are worked out.
+/// A recorded run, from which replays start.
 pub struct Recording {
     pub(super) main: FuncId,
     pub(super) num_values: usize,
     pub(super) times: Times,
     pub(super) trace: Trace,
-    /// The shardings of all slots at the start, and at the end.
+    /// The initial shardings of all slots, and the final ones.
     pub(super) start: Vec<ShardingId>,
     pub(super) end: Vec<ShardingId>,
     /// The number of visits.
     pub(super) num_visits: usize,
-    /// The number of shardings in the table of the program at the end.
+    /// The size of the program's table of shardings at the end.
     pub(super) num_shardings: usize,
 }
 
-/// What a replay leads to: how the shardings at its end differ from those of the recorded run.
+/// The result of a replay: the differences of its final shardings from those of the recorded run.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
-    /// The slots that differ in order, and their shardings.
+    /// The slots that differ, in order, with their shardings.
     pub(super) changes: Vec<(u32, ShardingId)>,
-    /// The shardings that are not in the table of the recorded run: their ids follow those of that table.
+    /// The shardings that the table of the recorded run lacks; their ids follow those of that
+    /// table.
     pub(super) added: Vec<TensorSharding>,
 }
 
 impl Recording {
-    /// About how many visits there are in turns like those of the run in which so many ops are taken.
+    /// An estimate of the visits in turns with `num_taken` taken ops, by the ratio in the recorded
+    /// run.
     pub(super) fn num_visits_in(&self, num_taken: usize) -> usize {
         let all = self.trace.turns().num_taken().max(1);
         (self.num_visits as u64 * num_taken as u64 / all as u64) as usize
@@ -47,7 +49,8 @@ impl Recording {
         let found = replayed.changes.binary_search_by_key(&slot, |&(slot, _)| slot);
         found.map_or(self.end[slot as usize], |at| replayed.changes[at].1)
     }
-    /// The sharding of `slot` at the end of the replay `replayed`, where `table` is that of the recorded run.
+    /// The sharding of `slot` at the end of the replay `replayed`; `table` is that of the recorded
+    /// run.
     pub fn sharding_in<'a>(
         &self,
         replayed: &'a Replayed,
@@ -56,7 +59,7 @@ impl Recording {
     ) -> Option<&'a TensorSharding> {
         self.by_id(replayed, table, self.sharding(replayed, slot))
     }
-    /// The sharding with this id in what `replayed` is about, where `table` is that of the recorded run.
+    /// The sharding with this id in `replayed`; `table` is that of the recorded run.
     pub fn by_id<'a>(
         &self,
         replayed: &'a Replayed,
@@ -67,8 +70,8 @@ impl Recording {
         let added = id.index().checked_sub(self.num_shardings);
         added.map_or_else(|| table.get(id), |at| replayed.added.get(at))
     }
-    /// The slots that end otherwise than in the recorded run, each with the id of its sharding there and in what `replayed` is
-    /// about.
+    /// The slots whose final sharding differs from the recorded run, each with the ids of its
+    /// sharding there and in `replayed`.
     pub fn changes<'a>(
         &'a self,
         replayed: &'a Replayed,
@@ -78,8 +81,9 @@ impl Recording {
             (slots::slot(slot, self.num_values, self.main), [recorded, sharding])
         })
     }
-    /// The ids of the shardings at the end of the replay `replayed`: those of all values, and those of the results of the main
-    /// function. They are those of the table of the recorded run, once [`Replayed::added`] is appended to it.
+    /// The ids of the final shardings of the replay `replayed`: those of all values, and those of
+    /// the results of the main function. They are ids of the table of the recorded run after
+    /// [`Replayed::added`] is appended to it.
     pub fn shardings(&self, replayed: &Replayed) -> (Vec<ShardingId>, Vec<ShardingId>) {
         let mut values = self.end.clone();
         for &(slot, sharding) in &replayed.changes {
@@ -91,7 +95,7 @@ impl Recording {
 }
 
 impl Replayed {
-    /// The shardings that are not in the table of the recorded run, in order of their ids.
+    /// The shardings that the table of the recorded run lacks, in order of their ids.
     pub fn added(&self) -> &[TensorSharding] {
         &self.added
     }

@@ -16,20 +16,21 @@ use crate::propagation::observe::Slot;
 use crate::propagation::state::State;
 use crate::sharding::{ShardingTable, TensorSharding};
 
-/// The part of the visits of the recorded run that a replay may make before the rest of it is made as a new run: following
-/// the trace any longer would hardly be faster.
+/// The fraction of the recorded run's visits that a replay may make by following the trace. Beyond
+/// that, the rest is made as a new run, which would hardly be slower.
 const MOST_VISITS: (usize, usize) = (1, 2);
 
-/// The part of the ops that the recorded run takes from which on a replay that takes as many is long.
+/// A replay that takes at least this fraction of the ops that the recorded run takes is long.
 const LONG: (usize, usize) = (1, 4);
 
-/// The most different visits that are remembered from replay to replay, and the most shardings.
+/// The most memo entries, and the most shardings, that are kept from replay to replay.
 const MOST_REMEMBERED: usize = 1 << 17;
 
-/// The most visits that are remembered from a run to the next one, and the most shardings, unless the program has more values.
+/// The most cached visits and shardings that are kept for the next recorded run, unless the program
+/// has more values.
 const MOST_INHERITED: usize = 1 << 8;
 
-/// The program of a recording, and all that a replay changes. Each thread that replays has its own.
+/// The program of a recording, and the state of replays. Each thread that replays has its own.
 #[derive(Clone)]
 pub struct Replayer {
     /// Only its shardings change.
@@ -40,21 +41,23 @@ pub struct Replayer {
     differences: Differences,
     agenda: Agenda,
     scratch: Scratch,
-    /// The number of different visits that are remembered.
+    /// The number of entries in the memo.
     num_remembered: usize,
 }
 
-/// How a replay went, for a recording of the run that it led to. The ids of shardings are those of the replayer.
+/// How a replay went, from which a recording of its run can be made. Sharding ids are those of the
+/// replayer.
 pub struct Path {
     start: Vec<(u32, ShardingId)>,
     end: Vec<(u32, ShardingId)>,
     made: Turns,
-    /// Whether the replay took long beside making a recording of it.
+    /// Whether the replay was long compared with making a recording of it.
     is_long: bool,
 }
 
 impl Path {
-    /// Whether the replay took so long that a recording of the run pays if others like that follow.
+    /// Whether the replay was so long that a recording of its run pays off if similar replays
+    /// follow.
     pub fn is_long(&self) -> bool {
         self.is_long
     }
@@ -64,13 +67,13 @@ impl Path {
 pub enum Followed {
     /// The trace was followed to its end.
     ToEnd(Replayed, Path),
-    /// The trace was followed up to some time; the rest of the run is a new one. The recording is that of all of the run, and
-    /// about the program of the replayer.
+    /// The trace was followed up to some time; the rest was made as a new run. The recording is
+    /// that of the whole run, and refers to the program of the replayer.
     InPart(Box<Recording>),
 }
 
 impl Replayer {
-    /// A replayer of the run on `program` that the engine with these parts made.
+    /// A replayer for the run on `program` that the engine with these parts made.
     pub(super) fn new(
         program: Program,
         parts: EngineParts,
@@ -88,7 +91,7 @@ impl Replayer {
             num_remembered: 0,
         }
     }
-    /// Whether the table of shardings has become so large that a new recording is due.
+    /// Whether the table of shardings is so large that a new recording should be made.
     pub fn is_full(&self) -> bool {
         self.shardings().len() >= MOST_REMEMBERED
     }
@@ -101,8 +104,8 @@ impl Replayer {
         self.program.shardings()
     }
 
-    /// What propagation leads to if the slots of `edits` have these shardings at the start, and all others those of
-    /// `recording`; `None` if a new run has to say that.
+    /// The result of propagation if the slots of `edits` have these initial shardings, and all
+    /// others those of `recording`; `None` if a new run is needed.
     pub fn replay(
         &mut self,
         recording: &Recording,
@@ -160,9 +163,9 @@ impl Replayer {
         }
     }
 
-    /// The recording of the run that a replay of `recording` led to, `path` being how it went. It is about the program of this
-    /// replayer, which is the one that made the replay. `None` if so many shardings are known that it is time to begin with
-    /// none.
+    /// A recording of the run that a replay of `recording` led to; `path` is how it went. It refers
+    /// to the program of this replayer, which made the replay. `None` if the table of shardings is
+    /// so large that it is better to start with an empty one.
     pub fn recorded(&self, recording: &Recording, path: &Path) -> Option<Recording> {
         if is_many(self.shardings(), recording) {
             return None;
@@ -175,8 +178,8 @@ impl Replayer {
         let num_visits = recording.num_visits_in(turns.num_taken());
         Some(self.made(recording, &path.start, end, (turns, num_visits)))
     }
-    /// The recording of a run of these turns and so many visits, where the slots of `edits` have these shardings at the start,
-    /// and all others those of `recording`.
+    /// The recording of a run with these turns and `num_visits` visits, in which the slots of
+    /// `edits` have these initial shardings, and all others those of `recording`.
     fn made(
         &self,
         recording: &Recording,
@@ -193,9 +196,10 @@ impl Replayer {
         Recording { main, num_values, times, trace, start, end, num_visits, num_shardings }
     }
 
-    /// Records the run in which the slots of `edits` have these shardings at the start, and all others those of `recording`.
-    /// `None` if propagation does not end, or if so many shardings are known that it is time to begin with none. The recording
-    /// is about the program of this replayer, which is to replay it.
+    /// Records the run in which the slots of `edits` have these initial shardings, and all others
+    /// those of `recording`. `None` if propagation does not converge, or if the table of shardings
+    /// is so large that it is better to start with an empty one. The recording refers to the
+    /// program of this replayer, which is to replay it.
     pub fn rerun(
         &mut self,
         recording: &Recording,
@@ -222,7 +226,7 @@ impl Replayer {
         let end = slots::shardings(&self.program, main);
         Some(self.made(recording, &edits, end, (turns, visits?)))
     }
-    /// The parts of the engine, which forgets the visits that it remembers if they are more than `most`.
+    /// The parts of the engine. The memo is cleared if it has more than `most` entries.
     fn parts(&mut self, most: usize) -> Option<EngineParts> {
         let mut parts = self.parts.take()?;
         if self.num_remembered > most {
@@ -230,7 +234,8 @@ impl Replayer {
         }
         Some(parts)
     }
-    /// `changes` without ids that only the program of this replayer has.
+    /// `changes` as a result that does not depend on the replayer: ids of new shardings are
+    /// replaced by indices into `Replayed::added`.
     fn by_itself(&self, mut changes: Vec<(u32, ShardingId)>, num_shardings: usize) -> Replayed {
         let mut added: Vec<ShardingId> = Vec::new();
         let is_added = |id: ShardingId| id.is_some() && id.index() >= num_shardings;
@@ -247,8 +252,9 @@ impl Replayer {
     }
 }
 
-/// The turns of the run that a replay of `recording` led to up to `time`, where it made `made`, and of the rest, which is made
-/// as a new run; with the number of visits. `None` if propagation does not end.
+/// The turns of a replay's run: those of `recording` up to `time`, with `made` in place of those at
+/// the same times, and the rest, which is made as a new run. Also the number of visits. `None` if
+/// propagation does not converge.
 fn rest(
     engine: &mut Engine<'_>,
     log: &Log,
@@ -258,8 +264,8 @@ fn rest(
 ) -> Option<(Turns, usize)> {
     let Recording { trace, times, .. } = recording;
     let mut turns = trace.replaced(made, Some(time));
-    // What the recorded run has marked by now it visits later, unless that is marked here too: changes that are followed mark
-    // nothing.
+    // Ops that the recorded run takes later may be marked by now in that run, but not here, since
+    // followed changes do not mark.
     let (next, is_made) = trace.find(time);
     for &position in trace.turns().taken(next + usize::from(is_made)..trace.turns().len()) {
         engine.mark(position);
@@ -269,22 +275,23 @@ fn rest(
     Some((turns, before + visits))
 }
 
-/// The most visits and shardings that go from `recording` to the recording of another run.
+/// The most cached visits and shardings that are kept from `recording` for the recording of another
+/// run.
 fn most_inherited(recording: &Recording) -> usize {
     MOST_INHERITED.max(recording.num_values)
 }
 
-/// Whether `table` has become so large that a new recording, with an empty table, is due.
+/// Whether `table` is so large that a new recording, with an empty table, should be made.
 fn is_many(table: &ShardingTable, recording: &Recording) -> bool {
     table.len() > most_inherited(recording)
 }
 
-/// `edits` with the numbers of their slots.
+/// `edits` with slot numbers.
 fn numbered(edits: &[(Slot, ShardingId)], num_values: usize) -> Vec<(u32, ShardingId)> {
     edits.iter().map(|&(slot, sharding)| (slots::number(slot, num_values), sharding)).collect()
 }
 
-/// Gives all slots the shardings `start`.
+/// Sets the shardings of all slots to `start`.
 fn restore(state: &mut State<'_>, main: FuncId, num_values: usize, start: &[ShardingId]) {
     let (values, results) = start.split_at(num_values);
     state.restore_values(values);

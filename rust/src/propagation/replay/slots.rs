@@ -1,4 +1,4 @@
-//! Numbers for everything that has a sharding: values by their ids, then the results of the main function by their indices.
+//! Numbers of slots: values by their ids, then the results of the main function by their indices.
 
 use crate::index::{FuncId, Id, ShardingId, ValueId};
 use crate::ir::Program;

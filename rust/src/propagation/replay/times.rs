@@ -1,14 +1,14 @@
-//! The clock of a recorded run: its times in order, and what is visited at each.
+//! The times of a recorded run, in order, and what is visited at each.
 //!
-//! Each greedy run visits the results of the main function and the returned values, then the ops by their positions as
-//! the queue comes to them, then the results once more. Times are numbered in that order, without gaps.
+//! Each greedy run visits the results of the main function and the returned values, then the ops by
+//! position, then the results once more. Times are numbered in that order, without gaps.
 
-/// A time: 0 before everything, then one for each place of each greedy run.
+/// A time: 0 is before the first run; then there is one for each place of each greedy run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Time(u32);
 
 impl Time {
-    /// Before everything.
+    /// Before the first run.
     pub const START: Self = Self(0);
 
     /// The number of times before it.
@@ -28,23 +28,23 @@ impl Time {
 pub enum Place {
     /// The result of the main function at this index, before the queue or after it.
     Result(u32),
-    /// The op at this position, at which the queue stands.
+    /// The op at this position in the queue.
     Op(u32),
 }
 
-/// A time with the greedy run that it is in, and how far that is.
+/// A time with its greedy run and its place in that run.
 #[derive(Clone, Copy)]
 pub struct Moment {
     /// The time.
     pub time: Time,
     /// The index of the greedy run.
     pub run: u32,
-    /// The number of places of the run up to this one; 0 before everything.
+    /// The number of places of the run up to this one; 0 before the first run.
     passed: u32,
 }
 
 impl Moment {
-    /// Before everything.
+    /// Before the first run.
     pub const START: Self = Self { time: Time::START, run: 0, passed: 0 };
 }
 
@@ -57,7 +57,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times of `num_runs` runs of a program of so many ops and results of the main function; `None` if they are too many.
+    /// The times of `num_runs` runs of a program with this many ops and results of the main
+    /// function; `None` if there are too many.
     pub fn new(num_results: usize, num_ops: usize, num_runs: usize) -> Option<Self> {
         let places = num_results.checked_mul(2)?.checked_add(num_ops)?;
         let all = places.checked_mul(num_runs)?.checked_add(1)?;
@@ -95,12 +96,12 @@ impl Times {
     fn at(self, run: u32, place: u32) -> Time {
         Time(1 + run * self.num_places() + place)
     }
-    /// When the queue comes to the op at `position` in `run`.
+    /// The time at which the op at `position` is taken from the queue in `run`.
     #[inline]
     pub fn of_op(self, run: u32, position: u32) -> Time {
         self.at(run, self.num_results + position)
     }
-    /// When the result at `index` is visited in `run`, before the queue and after it.
+    /// The times at which the result at `index` is visited in `run`: before the ops and after them.
     pub fn of_result(self, run: u32, index: u32) -> [Time; 2] {
         [index, self.num_results + self.num_ops + index].map(|place| self.at(run, place))
     }
@@ -116,12 +117,12 @@ impl Times {
         };
         (Moment { time, run, passed: place + 1 }, at)
     }
-    /// The first run after `now` in which the queue comes to the op at `position`.
+    /// The first run in which the op at `position` is taken from the queue after `now`.
     #[inline]
     pub fn next_run_of_op(self, now: Moment, position: u32) -> u32 {
         now.run + u32::from(self.num_results + position < now.passed)
     }
-    /// The number of positions that the queue has passed in `run` at `time`.
+    /// The number of positions that were taken from the queue in `run` at `time`.
     pub fn num_passed(self, run: u32, time: Time) -> u32 {
         let first = self.of_op(run, 0);
         (time.0 + 1).saturating_sub(first.0).min(self.num_ops)

@@ -1,8 +1,8 @@
 //! The trace of a run, turn by turn.
 //!
-//! A *turn* is what happens at one [`Time`]: the visit of a result of the main function, or of the op at which the
-//! queue stands together with the visits of all ops that are queued again by that. Between turns nothing is queued
-//! but what is still to come, so the state is the shardings alone.
+//! A *turn* is everything at one [`Time`]: the visit of a result of the main function; or the visit
+//! of the next op in the queue, and of all ops that are queued again because of it. Between turns
+//! the queue has only the following ops, so the state is the shardings alone.
 
 use super::times::{Time, Times};
 use crate::index::ShardingId;
@@ -10,10 +10,10 @@ use crate::propagation::observe::{Change, Observer};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// A sharding that changes in a turn.
+/// A change of a sharding in a turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
-    /// What has the sharding, by its number; see [`super::slots`].
+    /// The number of the slot, see [`super::slots`].
     pub slot: u32,
     /// The sharding before.
     pub old: ShardingId,
@@ -21,7 +21,8 @@ pub struct Write {
     pub new: ShardingId,
 }
 
-/// The changes of the turn at hand, to which the engine adds while others hold it.
+/// The changes of the current turn. Shared: the engine adds to it as an observer, and the replay
+/// reads it.
 pub struct Log {
     writes: RefCell<Vec<Write>>,
     num_values: usize,
@@ -80,11 +81,12 @@ impl Turns {
     pub fn len(&self) -> usize {
         self.turns.len()
     }
-    /// The number of ops that are taken, each as often as that happens.
+    /// The number of ops that are taken; repeated ones count each time.
     pub fn num_taken(&self) -> usize {
         self.taken.len()
     }
-    /// Adds the turn at `time`, in which the ops at the positions `taken` were taken, and `log` has the changes.
+    /// Adds the turn at `time`, with the taken ops at the positions `taken` and the changes in
+    /// `log`.
     #[inline]
     pub fn add(&mut self, time: Time, log: &Log, taken: &[u32]) {
         let (first_write, first_taken) = (self.writes.len() as u32, self.taken.len() as u32);
@@ -116,7 +118,7 @@ impl Turns {
     pub fn taken(&self, turns: Range<usize>) -> &[u32] {
         &self.taken[self.first_taken(turns.start)..self.first_taken(turns.end)]
     }
-    /// Adds `turns` of `other`, which are after all that there are.
+    /// Adds `turns` of `other`, which come after all turns of `self`.
     fn append(&mut self, other: &Self, turns: Range<usize>) {
         let writes = self.writes.len().wrapping_sub(other.first_write(turns.start)) as u32;
         let taken = self.taken.len().wrapping_sub(other.first_taken(turns.start)) as u32;
@@ -130,13 +132,13 @@ impl Turns {
     }
 }
 
-/// The turns of a run in which something changed or an op was visited that was marked; a turn in which neither is the case may
-/// be there too.
+/// The turns of a run in which a sharding changed or a marked op was visited; other turns may be
+/// included.
 pub struct Trace {
     turns: Turns,
-    /// A bit for each time at which there is a turn, and for each word of them the number of turns before.
+    /// For each 64 times a bit mask of those with a turn, and the number of turns before them.
     has_turn: Vec<(u64, u32)>,
-    /// By position: where the times of the op start in `times_of_ops`.
+    /// For each position the start of the op's times in `times_of_ops`.
     first_of_op: Vec<u32>,
     /// The times of the turns in which each op is taken, in order.
     times_of_ops: Vec<Time>,
@@ -146,7 +148,7 @@ impl Trace {
     /// The trace of `turns`.
     pub fn new(turns: Turns, times: Times) -> Self {
         let num_ops = times.num_ops() as usize;
-        // Counted two places on, so that filling the lists moves each start to its place.
+        // Counted two places further, so that filling the lists moves each start to its place.
         let mut first_of_op = vec![0; num_ops + 2];
         for &position in &turns.taken {
             first_of_op[position as usize + 2] += 1;
@@ -176,7 +178,7 @@ impl Trace {
     pub fn turns(&self) -> &Turns {
         &self.turns
     }
-    /// The index of the first turn that is not before `time`, and whether it is at that time.
+    /// The index of the first turn at `time` or later, and whether it is at `time`.
     #[inline]
     pub fn find(&self, time: Time) -> (usize, bool) {
         let (word, before) = self.has_turn[time.number() / 64];
@@ -193,8 +195,8 @@ impl Trace {
         let next = times.partition_point(|&other| other <= time);
         times.get(next).copied()
     }
-    /// The turns of this trace, where those of `made` are in the place of those at the same times; up to `last` if there is
-    /// one.
+    /// The turns of this trace with those of `made` in place of turns at the same times; up to
+    /// `last`, if given.
     pub fn replaced(&self, made: &Turns, last: Option<Time>) -> Turns {
         let (old, mut all) = (&self.turns, Turns::default());
         all.turns.reserve(old.turns.len() + made.turns.len());

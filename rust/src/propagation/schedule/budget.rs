@@ -1,8 +1,9 @@
 //! How many visits a greedy run may make.
 
-/// Visit budget before non-convergence is reported: a fixed part, and a part per op. Runs that converge
-/// make a few visits per op; even where each axis reaches a value that all ops use one by one, it is as
-/// many per op as there are axes.
+/// The visits of a greedy run before non-convergence is reported: a fixed part, and a part for each
+/// op. Runs that converge make a few visits of each op. The worst case is about as many visits of
+/// each op as there are axes, if every axis reaches a value in the middle of a chain of ops
+/// separately.
 const BUDGET: (usize, usize) = (1_000_000, 1_000);
 
 /// Visits between two reports of progress.
@@ -12,9 +13,9 @@ const REPORT_EVERY: usize = 1 << 12;
 #[derive(Default)]
 pub struct VisitBudget {
     visits: usize,
-    /// The number of visits after which the budget of the greedy run is exceeded.
+    /// The number of visits at which the budget of the greedy run is exceeded.
     last: usize,
-    /// The next number of visits at which something else than a visit is to be done.
+    /// The number of visits at which the next report is due or the budget is exceeded.
     next_event: usize,
 }
 
@@ -36,7 +37,8 @@ impl VisitBudget {
         self.last = self.visits + fixed + per_op * num_ops;
         self.next_event = self.event_after(self.visits);
     }
-    /// The first number of visits after `visits` that is a report's or is over the budget.
+    /// The first number of visits after `visits` at which a report is due or the budget is
+    /// exceeded.
     fn event_after(&self, visits: usize) -> usize {
         let report = (visits / REPORT_EVERY + 1) * REPORT_EVERY;
         report.min((self.last + 1).max(visits + 1))

@@ -1,4 +1,4 @@
-//! Dead ops: the greedy driver erases those that it pops.
+//! Dead ops, which MLIR's greedy driver erases when it takes them from the worklist.
 
 use super::network::Network;
 use crate::index::{OpId, ValueId};
@@ -6,7 +6,7 @@ use crate::propagation::plan::effects::is_trivially_dead;
 use rustc_hash::FxHashSet;
 
 impl Network<'_> {
-    /// Erases the op at `position` if nothing needs it; true if so.
+    /// Erases the op at `position` if it is trivially dead; returns whether it was.
     pub fn erase_if_dead(&mut self, position: u32) -> bool {
         let op = self.state.plan.op(position);
         if !is_trivially_dead(self.state.program(), op) {
@@ -24,9 +24,9 @@ impl Network<'_> {
         true
     }
 
-    /// Queues the ops that define the operands of `op`, which is about to go, if each has at most
-    /// one other user: they may be dead then. What depends on the number of uses is marked too; returns
-    /// it.
+    /// Queues the ops that define the operands of `op`, which will be erased, if these have at most
+    /// one other user: they may become dead. Also marks the users whose direction depends on the
+    /// number of uses, and returns them.
     fn queue_operands(&mut self, op: OpId) -> Vec<OpId> {
         let Self { state, queue, .. } = self;
         let (program, plan) = (state.program(), &state.plan);

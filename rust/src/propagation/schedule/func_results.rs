@@ -1,7 +1,7 @@
-//! Propagation between what the main function returns and the shardings of its results.
+//! Propagation between the values that the main function returns and the shardings of its results.
 //!
-//! Shardings propagate between them as through an identity op, before and after each greedy run. Ops are not
-//! queued by that.
+//! Shardings propagate between them as through an identity op, before and after each greedy run.
+//! This does not queue ops.
 
 use super::network::Network;
 use crate::error::{Code, Diagnostic, Result};
@@ -25,23 +25,23 @@ pub struct FuncResults {
     /// The op that returns them.
     last: Option<OpId>,
     results: Vec<FuncResult>,
-    /// Where changes of returned values are listed, if there are many.
+    /// The reader that lists changes of returned values, if there are many.
     reader: Option<usize>,
-    /// The results between which and their values something may propagate, if changes are listed.
+    /// The results to visit, if changes are listed.
     pending: Vec<u32>,
-    /// The time when nothing was to be done, by run.
+    /// For each kind of run the time at which no result was left to visit.
     settled: Vec<Option<Clock>>,
 }
 
 #[derive(Clone, Copy)]
 struct FuncResult {
-    /// How it is visited; none for tokens and the like.
+    /// The spec of its visits; `None` for types without shardings, such as tokens.
     visit: Option<(VisitSpec, SpecClassId)>,
-    /// Shardings of value and result between which nothing propagates in any run.
+    /// Shardings of value and result for which a visit changes nothing in any run.
     settled: [ShardingId; 2],
 }
 
-/// The function that is not called by others: the only one, or that called `main`.
+/// The main function: the only one, or the one called `main`.
 pub fn main_function(program: &Program) -> Result<FuncId> {
     let functions = program.functions_in_order();
     if let [only] = functions[..] {
@@ -60,7 +60,7 @@ pub fn main_function(program: &Program) -> Result<FuncId> {
 }
 
 impl FuncResults {
-    /// Looks at the results of `func`.
+    /// Prepares the results of `func`.
     pub fn new(program: &mut Program, func: FuncId, memo: &mut Memo) -> Self {
         let mut results = Vec::new();
         let mut visits: FxHashMap<TypeId, Option<(VisitSpec, SpecClassId)>> = FxHashMap::default();
@@ -79,7 +79,7 @@ impl FuncResults {
     }
 }
 
-/// How a value of this type and the result that it is returned as are visited.
+/// The spec of visits of a returned value of this type and its result.
 fn visit_of(
     program: &mut Program,
     ty: TypeId,
@@ -110,7 +110,7 @@ impl FuncResults {
             return;
         }
         let mut todo = self.todo(network, last).into_iter().peekable();
-        // Results whose values change meanwhile, because they stand in two places.
+        // Results whose value changes meanwhile, because the value is returned several times.
         let mut more: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
         let mut last_index = None;
         loop {
@@ -154,7 +154,7 @@ impl FuncResults {
         values.into_iter().flatten().collect()
     }
 
-    /// The results between which and their values something may propagate, in order.
+    /// The results to visit, in order.
     fn todo(&mut self, network: &mut Network<'_>, last: OpId) -> Vec<u32> {
         let mut todo = std::mem::take(&mut self.pending);
         let len = self.results.len();
@@ -178,7 +178,7 @@ impl FuncResults {
         todo
     }
 
-    /// Propagates between one result and its value; true if nothing does in any run.
+    /// Visits one result and its value; true if no kind of run would change anything.
     fn visit(
         &mut self,
         network: &mut Network<'_>,

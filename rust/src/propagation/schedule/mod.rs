@@ -2,12 +2,12 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`queue`] | the worklist of MLIR's greedy driver: marks and places in the queue |
-//! | [`network`] | the state and the queue in step: who depends on a change is marked or queued |
+//! | [`queue`] | the worklist of MLIR's greedy driver, and the marks of ops |
+//! | [`network`] | the state with the queue: a change marks or queues the ops that depend on it |
 //! | [`budget`] | how many visits a greedy run may make |
-//! | [`dead_ops`] | ops that the driver erases as it takes them |
+//! | [`dead_ops`] | ops that the driver erases when it takes them |
 //! | [`func_results`] | what propagates before and after each greedy run |
-//! | [`user_priority`] | from which user priority on a dim takes part |
+//! | [`user_priority`] | the user priorities of dims |
 
 mod budget;
 mod dead_ops;

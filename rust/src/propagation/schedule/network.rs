@@ -1,4 +1,4 @@
-//! Sets shardings, and notifies the ops that depend on them: the state and the queue as one.
+//! The state and the queue together: sets shardings, and notifies the ops that depend on them.
 
 use super::budget::VisitBudget;
 use super::queue::Queue;
@@ -13,17 +13,17 @@ pub struct Network<'p> {
     pub state: State<'p>,
     /// The order of visits.
     pub queue: Queue,
-    /// How many visits there may be.
+    /// The limit of visits.
     pub budget: VisitBudget,
     /// Number of tensors that visits have updated.
     pub updates: usize,
-    /// The dependents of the value that changes at present.
+    /// The dependents of the value that is being changed.
     notices: Vec<Notice>,
 }
 
 impl<'p> Network<'p> {
-    /// A network whose ops are visited in `num_runs` kinds of greedy runs. At first, the dependents of
-    /// shardings that have axes are marked: no other visit can do anything.
+    /// A network whose ops are visited in `num_runs` kinds of greedy runs. At first, the dependents
+    /// of shardings with axes are marked: other visits cannot change anything.
     pub fn new(state: State<'p>, num_runs: usize) -> Self {
         let mut queue = Queue::new(state.plan.order().len(), num_runs);
         for &position in &state.plan.unused {
@@ -35,7 +35,7 @@ impl<'p> Network<'p> {
         network
     }
 
-    /// A network that goes on with `queue`, in which nothing is queued.
+    /// A network that continues with `queue`, in which nothing is queued.
     pub fn with_queue(state: State<'p>, queue: Queue) -> Self {
         Self { state, queue, budget: VisitBudget::default(), updates: 0, notices: Vec::new() }
     }
@@ -52,8 +52,8 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// Marks the ops that depend on the sharding that `holder` holds, which has changed, and queues them if a visit
-    /// made the change: that of the op at position `by`.
+    /// Marks the ops that depend on the sharding that `holder` holds, which has changed. If a visit
+    /// made the change, that of the op at position `by`, also queues them.
     #[inline]
     pub fn notify(&mut self, holder: ValueId, by: Option<u32>) {
         let Self { state, queue, notices, .. } = self;
@@ -61,8 +61,8 @@ impl<'p> Network<'p> {
         queue.notify(notices, by);
     }
 
-    /// Gives the tensor at `index` of the op at `position`, whose tensors are plain, its new sharding;
-    /// false if that may have changed other tensors too. There are no sharding groups.
+    /// Sets the sharding of the tensor at `index` of the op at `position`, whose tensors are plain;
+    /// returns false if other tensors may have changed too. There must be no sharding groups.
     #[inline]
     pub fn update_plain(&mut self, position: u32, index: usize, sharding: ShardingId) -> bool {
         self.updates += 1;
@@ -77,7 +77,7 @@ impl<'p> Network<'p> {
         !opens_siblings
     }
 
-    /// Gives the tensor at `index` of the op at `position` its new sharding, whatever holds it.
+    /// Sets the sharding of the tensor at `index` of the op at `position`, whatever holds it.
     pub fn update_tensor(&mut self, position: u32, index: usize, sharding: ShardingId) {
         let (program, plan) = self.state.program_and_plan();
         let own = match plan.edges.manual_end(plan.op(position)) {
@@ -94,8 +94,8 @@ impl<'p> Network<'p> {
         self.update(value, own, sharding, Some(position));
     }
 
-    /// Gives `value` the sharding `own`, and the others in its sharding group `sharding`, and tells those
-    /// who depend on them, see [`Network::notify`].
+    /// Sets the sharding of `value` to `own`, and that of the other members of its sharding group
+    /// to `sharding`; notifies the ops that depend on them, see [`Network::notify`].
     pub fn update(
         &mut self,
         value: ValueId,
@@ -120,8 +120,8 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// Gives `slot`, a result of a function, its new sharding. Nobody depends on it but the value that is
-    /// returned as it.
+    /// Sets the sharding of `slot`, a result of a function, on which only the value returned as it
+    /// depends.
     pub fn update_func_result(&mut self, slot: Slot, sharding: ShardingId) {
         self.updates += 1;
         self.set_slot(slot, sharding);
@@ -142,7 +142,8 @@ impl<'p> Network<'p> {
         self.state.set(holder, sharding);
     }
 
-    /// An op has shardings for all of its results or for none: the first one opens the others.
+    /// Opens the other results of an op whose result `value` got its first sharding, since an op
+    /// has shardings for all of its results or for none.
     fn open_siblings(&mut self, value: ValueId, sharding: ShardingId) {
         let siblings = self.state.program().siblings(value);
         if siblings.len() < 2 {
@@ -160,7 +161,7 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// Gives `slot` this sharding as it is written, manual axes included; dependents are marked.
+    /// Sets the sharding of `slot` as it is stored, with manual axes; marks the dependents.
     pub fn set_slot(&mut self, slot: Slot, sharding: ShardingId) {
         match slot {
             Slot::Value(value) => {
@@ -172,7 +173,8 @@ impl<'p> Network<'p> {
             }
         }
     }
-    /// Gives `slot` this sharding, without the manual axes where there are some; dependents are marked.
+    /// Sets the sharding of `slot`; inside a manual computation, `sharding` has the manual axes
+    /// removed. Marks the dependents.
     pub fn replace(&mut self, slot: Slot, sharding: ShardingId) {
         match slot {
             Slot::Value(value) => {

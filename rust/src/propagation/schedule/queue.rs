@@ -1,15 +1,16 @@
 //! The worklist of MLIR's greedy driver, in time proportional to the ops that are visited.
 //!
-//! The driver queues every op in pre-order and takes them first to last. An op that is modified goes
-//! on top of everything that is left, unless it is queued already, and ops queued from the start
-//! count as queued until they are taken. So the state is a cursor into the pre-order and a stack:
-//! an op is queued if it stands at or behind the cursor, or on the stack.
+//! The driver queues every op in pre-order and takes them from first to last. A modified op is
+//! pushed on top of everything left, unless it is queued already; ops queued from the start count
+//! as queued until they are taken. So the state is a cursor into the pre-order and a stack: an op
+//! is queued if it is at or behind the cursor, or on the stack.
 //!
-//! Every op has one bit for each kind of greedy run saying that its visit may do something
-//! (*dirty*). Ops that are not dirty are taken without a visit, blocks of 64 of them at a time, blocks
-//! of 64 such blocks, and so on; they still count as queued until then, which can be seen in the
-//! result. So a run that has nothing to do costs next to nothing, whatever the size of the program:
-//! there may be as many user priorities as values, with several runs each.
+//! Every op has one bit for each kind of greedy run: set if its visit may change something
+//! (*dirty*, or marked). Ops that are not dirty are taken without a visit: blocks of 64 of them at
+//! once, blocks of 64 such blocks, and so on. They still count as queued until then, which affects
+//! the result. So a run that has nothing to do takes almost no time, whatever the size of the
+//! program. This matters since there may be as many user priorities as values, with several runs
+//! each.
 //!
 //! Source: MLIR's `GreedyPatternRewriteDriver`.
 
@@ -20,7 +21,7 @@ use std::ops::Range;
 /// No position.
 const NOBODY: u32 = u32::MAX;
 
-/// The bit of ops that were erased: they are neither marked nor queued any more.
+/// The bit of erased ops, which are neither marked nor queued.
 const GONE: RunMask = 1 << 15;
 
 /// Positions in a block that is skipped as a whole, and blocks in the next larger one.
@@ -30,10 +31,10 @@ const BLOCK: usize = 64;
 #[derive(Clone)]
 pub struct Queue {
     dirty: Vec<RunMask>,
-    /// For each block of positions a superset of the bits in it, then the same for blocks of blocks,
-    /// until one level has a single block.
+    /// For each block of positions a superset of the bits of its positions, then the same for
+    /// blocks of blocks, up to a level with a single block.
     blocks: Vec<Vec<RunMask>>,
-    /// The first position that was not taken yet.
+    /// The first position that was not taken.
     cursor: usize,
     stack: Vec<u32>,
     on_stack: Vec<u64>,
@@ -65,7 +66,7 @@ impl Queue {
         debug_assert!(self.stack.is_empty());
         self.cursor = position as usize;
     }
-    /// Removes all marks; nothing is queued.
+    /// Removes all marks and empties the queue.
     pub fn clear(&mut self) {
         self.dirty.fill(0);
         self.blocks.iter_mut().for_each(|level| level.fill(0));
@@ -73,22 +74,22 @@ impl Queue {
         self.on_stack.fill(0);
         self.cursor = self.dirty.len();
     }
-    /// Stands at `position`, which counts as taken; the stack is empty.
+    /// Sets the cursor behind `position`, which counts as taken; the stack is empty.
     pub fn stand_at(&mut self, position: u32) {
         debug_assert!(self.stack.is_empty());
         self.cursor = position as usize + 1;
     }
-    /// Takes the position on top of the stack, whether it is dirty or not.
+    /// Takes the position on top of the stack, dirty or not.
     pub fn pop_stacked(&mut self) -> Option<u32> {
         let position = self.stack.pop()?;
         self.on_stack[position as usize / 64] &= !(1u64 << (position % 64));
         Some(position)
     }
-    /// The runs in which a visit of `position` may do something.
+    /// The kinds of runs in which a visit of `position` may change something.
     pub fn marks(&self, position: u32) -> RunMask {
         self.dirty[position as usize] & !GONE
     }
-    /// Says that a visit of `position` may do something in any run.
+    /// Marks `position` in all kinds of runs.
     #[inline]
     pub fn mark(&mut self, position: u32) {
         let position = position as usize;
@@ -106,8 +107,8 @@ impl Queue {
             level[block] = self.all_runs;
         }
     }
-    /// Tells the ops that `notices` list of a change that a visit of the op at `by` makes: they are marked
-    /// and queued as the notices say. A change that no visit makes only marks.
+    /// Marks and queues the ops of `notices` for a change made by a visit of the op at `by`. If no
+    /// visit made the change, ops are only marked.
     #[inline]
     pub fn notify(&mut self, notices: &[Notice], by: Option<u32>) {
         let (is_queueing, by) = (by.is_some(), by.unwrap_or(NOBODY));
@@ -135,16 +136,17 @@ impl Queue {
     fn is_gone(&self, position: u32) -> bool {
         self.dirty[position as usize] & GONE != 0
     }
-    /// Says that the op at `position` was erased.
+    /// Removes the op at `position`, which was erased.
     pub fn remove(&mut self, position: u32) {
         self.dirty[position as usize] = GONE;
     }
-    /// Says that a visit of `position` does nothing in `runs` unless it is touched again.
+    /// Clears the marks of `position` in `runs`: a visit of it changes nothing until it is marked
+    /// again.
     #[inline]
     pub fn unmark(&mut self, position: u32, runs: RunMask) {
         self.dirty[position as usize] &= !runs | GONE;
     }
-    /// Puts `position` on top unless it is queued.
+    /// Pushes `position` on the stack unless it is queued.
     #[inline]
     pub fn push(&mut self, position: u32) {
         if position as usize >= self.cursor {
@@ -156,7 +158,7 @@ impl Queue {
             self.stack.push(position);
         }
     }
-    /// Takes the next position that is dirty in a run of `run`, and all before it.
+    /// Takes the next position that is dirty in one of the runs `run`, and all positions before it.
     #[inline]
     pub fn pop(&mut self, run: RunMask) -> Option<u32> {
         while let Some(position) = self.stack.pop() {
@@ -178,7 +180,8 @@ impl Queue {
             }
             from += 1;
         }
-        // At the start of a block: on with those beside it, then those beside the larger block.
+        // At the start of a block: continue with the blocks beside it, then with those of the next
+        // level.
         let mut block = from / BLOCK;
         for level in 0..self.blocks.len() {
             let len = self.blocks[level].len();

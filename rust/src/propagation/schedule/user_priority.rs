@@ -1,7 +1,9 @@
-//! User priorities: a dim takes part in propagation from the run of its priority on.
+//! User priorities: the dims of a priority take part in propagation from the runs of that priority
+//! on.
 //!
-//! At first every dim whose priority is not 0 is empty and closed, and its axes are kept free as
-//! replicated ones. When the runs of a priority start, its dims get back the axes and the openness they had.
+//! At first every dim with a priority other than 0 is empty and closed, and its axes are replicated
+//! axes of the sharding. When the runs of a priority start, its dims get back their axes and
+//! whether they are open.
 //!
 //! Source: Shardy's propagation document, "User-defined priorities".
 
@@ -13,12 +15,13 @@ use crate::propagation::state::State;
 use crate::sharding::{DimSharding, TensorSharding};
 use std::collections::BTreeMap;
 
-/// For each priority but 0 the slots that have dims of that priority, and the shardings they had at first.
+/// For each priority except 0 the slots that have dims of that priority, with their initial
+/// shardings.
 #[derive(Default)]
 pub struct UserPriorities(BTreeMap<i64, Vec<(Slot, ShardingId)>>);
 
 impl UserPriorities {
-    /// Closes all dims of priorities but 0, and remembers who has them.
+    /// Closes all dims with priorities other than 0, and records their slots.
     pub fn initialise(network: &mut Network<'_>) -> Self {
         let mut priorities = Self::default();
         let table = network.state.program().shardings();
@@ -47,7 +50,7 @@ impl UserPriorities {
         self.0.range(..=last).map(|(&priority, _)| priority)
     }
 
-    /// Gives the dims of `priority` back what they had.
+    /// Restores the dims of `priority`.
     pub fn start(&self, network: &mut Network<'_>, priority: i64) {
         network.state.set_cause(Cause::UserPriority);
         for &(slot, original) in self.0.get(&priority).into_iter().flatten() {
@@ -66,8 +69,8 @@ impl UserPriorities {
     }
 }
 
-/// Everything that can have a sharding of its own, in program order: owners of data-flow edges are left
-/// out, as the edge op has their sharding.
+/// All slots in program order, except owners of data-flow edges, whose sharding is stored by the
+/// edge op.
 fn slots(state: &State<'_>) -> Vec<Slot> {
     let program = state.program();
     let mut slots = Vec::new();
@@ -99,7 +102,7 @@ fn slots(state: &State<'_>) -> Vec<Slot> {
     slots
 }
 
-/// The priorities but 0 in `sharding`, each once.
+/// The distinct priorities other than 0 in `sharding`.
 fn own_priorities(sharding: &TensorSharding) -> Vec<i64> {
     let mut priorities: Vec<i64> =
         sharding.dims.iter().map(DimSharding::priority_or_default).filter(|&p| p > 0).collect();
@@ -108,7 +111,7 @@ fn own_priorities(sharding: &TensorSharding) -> Vec<i64> {
     priorities
 }
 
-/// The sharding in place of `original` while only priority 0 propagates.
+/// The sharding that replaces `original` while only priority 0 propagates.
 fn initial_sharding(program: &mut Program, original: ShardingId) -> ShardingId {
     let mut sharding = program.shardings()[original].clone();
     for dim in &mut sharding.dims {
@@ -124,7 +127,7 @@ fn initial_sharding(program: &mut Program, original: ShardingId) -> ShardingId {
     program.intern_sharding(sharding)
 }
 
-/// `current` with the dims that have `priority` in `original` as they are there.
+/// `current` with the dims that have `priority` in `original` restored.
 fn sharding_at_priority(
     current: &TensorSharding,
     original: &TensorSharding,

@@ -1,8 +1,8 @@
-//! Aggressive propagation: each tensor takes what it can.
+//! Aggressive propagation: each tensor takes the axes that it can.
 //!
-//! Axes that the tensors agree on along a factor go to each tensor separately, as far as that tensor
-//! itself has no conflict. Where two factors want the same axis in one tensor, the factor whose axes
-//! come from the larger tensor wins.
+//! Axes that the tensors agree on along a factor propagate to each tensor separately, as far as
+//! that tensor itself has no conflict. If two factors want the same axis in one tensor, the factor
+//! whose axes come from the larger tensor wins.
 //!
 //! Source: Shardy's propagation document, "Aggressive propagation".
 
@@ -16,8 +16,8 @@ use crate::index::{FactorId, Id};
 use crate::projection::{AxisList, Projection, TensorFactorShardings};
 use std::ops::Range;
 
-/// What a factor claims: axes that the tensors agree on along it and some lack, and the tensor they come
-/// from.
+/// The claim of a factor: the axes that the tensors agree on and some lack, and the tensor they
+/// come from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FactorClaim {
     factor: FactorId,
@@ -26,12 +26,12 @@ pub struct FactorClaim {
 }
 
 impl FactorClaim {
-    /// What `factor` claims, without its source; `None` if no tensor lacks anything.
+    /// The claim of `factor`, without its source; `None` if no tensor lacks an axis.
     fn new(visit: &FactorVisit<'_>, projection: &Projection, factor: FactorId) -> Option<Self> {
         let axes = missing_compatible_axes(projection, factor, visit.directions[factor.index()])?;
         Some(Self { factor, axes, source: Source { index: None, size: -1 } })
     }
-    /// What `factor` claims, with its source; `None` if no tensor lacks anything.
+    /// The claim of `factor`, with its source; `None` if no tensor lacks an axis.
     pub fn with_source(
         visit: &FactorVisit<'_>,
         projection: &Projection,
@@ -55,8 +55,8 @@ impl FactorClaim {
             }
         }
     }
-    /// Factors claim axes in the order of their keys: those from a larger tensor first; for an
-    /// elementwise op then those with more shards; then those from an earlier tensor.
+    /// The key by which claims are sorted: those from a larger tensor first; for an elementwise op
+    /// then those with more shards; then those from an earlier tensor.
     pub fn key(&self, visit: &FactorVisit<'_>) -> impl Ord {
         let Self { factor, axes, source } = self;
         let shards = if visit.is_elementwise { total_size(axes, visit.mesh) } else { 0 };
@@ -64,16 +64,18 @@ impl FactorClaim {
     }
 }
 
-/// The largest tensor (of equals the first) whose axes along a factor start with those agreed on.
+/// The largest tensor whose axes along a factor start with the claimed ones; the first of equally
+/// large tensors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Source {
-    /// `None`, which comes before all, if there is none.
+    /// `None`, which is ordered first, if there is none.
     index: Option<u32>,
     /// -1 if there is none.
     size: i64,
 }
 
-/// Propagates in `projection`; marks the tensors it expands in `updated`. `claims` is memory to use.
+/// Propagates in `projection`; sets the flags in `updated` of the tensors it expands. `claims` is a
+/// buffer.
 pub fn propagate(
     visit: &FactorVisit<'_>,
     projection: &mut Projection,
@@ -84,7 +86,8 @@ pub fn propagate(
     let factors = visit.factors.iter();
     claims.extend(factors.filter_map(|&factor| FactorClaim::new(visit, projection, factor)));
     put_in_order(visit, projection, claims);
-    // Tensors have no effect on each other, but that operands of elementwise ops look at results.
+    // Tensors do not affect each other, except that operands of elementwise ops are limited to the
+    // axes of results.
     for side in [Side::Results, Side::Operands] {
         for FactorClaim { factor, axes, .. } in &*claims {
             for at in side.range(projection, *factor) {
@@ -108,7 +111,7 @@ enum Side {
 }
 
 impl Side {
-    /// Where those of the side stand among the tensors that have `factor`.
+    /// The range of this side among the tensors that have `factor`.
     fn range(self, projection: &Projection, factor: FactorId) -> Range<usize> {
         let (operands, results) = projection.sides_with(factor);
         match self {
@@ -118,8 +121,8 @@ impl Side {
     }
 }
 
-/// The tensor with the axes of `claims` that it can take, in this order; `None` if it takes none. The op is not
-/// elementwise.
+/// The tensor with the axes of `claims` that it can take, in this order; `None` if it takes none.
+/// Not for elementwise ops.
 pub fn expanded(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,
@@ -135,7 +138,8 @@ pub fn expanded(
     new.filter(|new| new != tensor)
 }
 
-/// The part that the tensor can take of the axes that `factor` claims; `None` if it has as much already.
+/// The prefix of the axes that `factor` claims that the tensor can take; `None` if it has them
+/// already.
 fn propagated_axes(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,
@@ -158,8 +162,8 @@ fn propagated_axes(
     Some(axes)
 }
 
-/// An operand of an elementwise op gets no more than the results have: an axis that is not in a
-/// result would only have to be gathered again.
+/// Limits the axes of an operand of an elementwise op to those of the results, since an axis that
+/// no result has would require an all-gather.
 fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisList) {
     let (_, results) = projection.sides_with(factor);
     for sharding in projection.along_in(results, factor) {
@@ -169,7 +173,7 @@ fn limit_to_results(projection: &Projection, factor: FactorId, axes: &mut AxisLi
     }
 }
 
-/// Puts factors in the order in which they claim axes.
+/// Sorts factors in the order of their claims.
 fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [FactorClaim]) {
     if all.len() < 2 {
         return;
@@ -180,7 +184,7 @@ fn put_in_order(visit: &FactorVisit<'_>, projection: &Projection, all: &mut [Fac
     all.sort_by_key(|claim| claim.key(visit));
 }
 
-/// Number of elements along the factors that the tensor has.
+/// Number of elements of the tensor, as the product of the sizes of its factors.
 fn tensor_size(tensor: &TensorFactorShardings, factor_sizes: &[i64]) -> i64 {
     let sizes = tensor.factors.iter().map(|(factor, _)| factor_sizes[factor.index()]);
     sizes.fold(1i64, i64::wrapping_mul)

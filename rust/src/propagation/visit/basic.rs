@@ -1,7 +1,7 @@
-//! Basic propagation: what all tensors agree on.
+//! Basic propagation: axes propagate if all tensors agree.
 //!
-//! Along each factor, the axes that no tensor contradicts, whether along this factor or by using
-//! them elsewhere, go to every tensor that has the factor.
+//! For each factor, the axes that conflict with no tensor, either along this factor or in other
+//! factors, propagate to every tensor that has the factor.
 //!
 //! Source: Shardy's propagation document, "Basic propagation".
 
@@ -13,7 +13,7 @@ use crate::axis::AxisRef;
 use crate::index::{FactorId, Id};
 use crate::projection::{Projection, TensorFactorShardings};
 
-/// Propagates in `projection`; marks the tensors it expands in `updated`.
+/// Propagates in `projection`; sets the flags in `updated` of the tensors it expands.
 pub fn propagate(visit: &FactorVisit<'_>, projection: &mut Projection, updated: &mut [bool]) {
     for &factor in visit.factors {
         let direction = visit.directions[factor.index()];
@@ -31,7 +31,7 @@ pub fn propagate(visit: &FactorVisit<'_>, projection: &mut Projection, updated: 
 }
 
 /// The largest prefix of `axis` that `tensor` can have along `factor`, or, if it does not have the
-/// factor, that it does not use elsewhere.
+/// factor, that overlaps none of its axes.
 fn compatible_prefix(
     visit: &FactorVisit<'_>,
     tensor: &TensorFactorShardings,

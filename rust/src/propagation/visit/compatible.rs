@@ -1,4 +1,4 @@
-//! Which axes the tensors of an op agree on along one factor.
+//! Computes the axes that the tensors of an op agree on along one factor.
 
 use crate::axis::{prefix_status, AxisRef, PrefixStatus};
 use crate::index::FactorId;
@@ -8,8 +8,8 @@ use crate::projection::{
     gcd, sort_by_bucket, AxisList, FactorSharding, Projection, TensorFactorShardings,
 };
 
-/// The axes that tensors agree on along `factor`, see [`compatible_major_axes`]; `None` if no tensor lacks any of
-/// them: what can go to a tensor is a prefix of them.
+/// The axes that tensors agree on along `factor`, see [`compatible_major_axes`]; `None` if all
+/// tensors have them. A tensor can only get a prefix of them.
 pub fn missing_compatible_axes(
     projection: &Projection,
     factor: FactorId,
@@ -23,8 +23,9 @@ pub fn missing_compatible_axes(
     lacks_some.then_some(axes)
 }
 
-/// The longest list of axes that no tensor's sharding along `factor` contradicts, other factors
-/// aside: what tensors on the giving side of `direction` have, cut where any tensor disagrees.
+/// The longest list of axes that conflicts with no tensor's sharding along `factor`, without regard
+/// to other factors. They are the axes of the tensors from which `direction` propagates, truncated
+/// where any tensor disagrees.
 fn compatible_major_axes(
     projection: &Projection,
     factor: FactorId,
@@ -38,7 +39,7 @@ fn compatible_major_axes(
     };
     let mut merged = Merged { axes: AxisList::new(), can_expand: true };
     merged.merge_all(projection, first, factor);
-    // The other side may only contradict.
+    // Tensors of the other side may truncate the list, but not extend it.
     merged.can_expand &= direction == Direction::Both;
     merged.merge_all(projection, second, factor);
     merged.axes
@@ -59,11 +60,11 @@ impl Merged {
         }
     }
 
-    /// Merges `new` in; false if nothing may be added from now on.
+    /// Merges `new` into the list; false if the list may not be extended any more.
     ///
-    /// Where a sub-axis of one list is a prefix of its counterpart and not the last of its list, the
-    /// next one is taken to conflict: were it the following part of the same axis, the two would
-    /// have been merged.
+    /// If a sub-axis of one list is a prefix of its counterpart and is not the last of its list,
+    /// the next axis conflicts: if it were the following part of the same axis, the two would have
+    /// been merged.
     fn merge(&mut self, new: &[AxisRef]) -> bool {
         let num_old = self.axes.len();
         for (index, &theirs) in new.iter().enumerate() {
@@ -107,8 +108,8 @@ fn prefix_without_overlaps(axis: AxisRef, others: &[AxisRef]) -> Option<AxisRef>
     others.iter().try_fold(axis, |axis, &other| axis.prefix_without_overlap(other))
 }
 
-/// The largest prefix of `axis` that shards no factor of `tensor` but `factor`, which is one of
-/// `num_factors`.
+/// The largest prefix of `axis` that overlaps no axis of the factors of `tensor` other than
+/// `factor`, which is one of `num_factors`.
 pub fn prefix_across_factors(
     axis: AxisRef,
     tensor: &TensorFactorShardings,
@@ -130,19 +131,19 @@ pub fn prefix_across_factors(
     others.into_iter().try_fold(axis, |prefix, (_, sharding)| without(prefix, sharding))
 }
 
-/// The factor that an axis is added to, in a tensor.
+/// A factor of a tensor to which an axis is to be added.
 #[derive(Clone, Copy)]
 pub struct Room<'a> {
     /// How the factor is sharded in the tensor.
     pub sharding: &'a FactorSharding,
     /// The size of the factor.
     pub factor_size: i64,
-    /// Number of shards by the axes before the one in question.
+    /// The number of shards by the axes before the new one.
     pub sharded_size: i64,
 }
 
 /// The largest prefix of `axis` that `tensor` can have along the factor: it has it already, or the
-/// factor is open and can be divided further.
+/// factor is open and can be sharded further.
 pub fn prefix_within_factor(
     axis: AxisRef,
     tensor: &TensorFactorShardings,
@@ -170,20 +171,20 @@ pub fn prefix_within_factor(
             }
         }
     }
-    // The tensor's own last axis can stay where it starts the new one. (The lists start alike, so
-    // only the last one can.)
+    // The tensor's own last axis stays if the new axis starts with it. (The lists have a common
+    // prefix, so only the last one can.)
     sharding.axes.last().copied().filter(|last| last.is_prefix_of(axis))
 }
 
-/// Whether `axes`, or a prefix of them, would be new to the tensor of `sharding`.
+/// Whether `axes` extend those of the tensor with `sharding`.
 #[inline]
 pub fn would_expand(sharding: &FactorSharding, axes: &[AxisRef]) -> bool {
     prefix_status(&sharding.axes, axes) == PrefixStatus::StrictPrefix
 }
 
-/// Shortens `list` to what `compatible` leaves: it maps an axis, and the number of shards by those
-/// before it, to the prefix that can stay. What follows the first axis that cannot stay whole goes.
-/// If `conservative`, sub-axes cannot stay at all.
+/// Truncates `list`: `compatible` maps an axis, and the number of shards by the axes before it, to
+/// the prefix that can stay. The list ends at the first axis that cannot stay whole. If
+/// `conservative`, no sub-axis can stay.
 pub fn truncate_by(
     list: &mut AxisList,
     mesh: &Mesh,

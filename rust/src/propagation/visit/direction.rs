@@ -1,8 +1,8 @@
-//! In which direction an op propagates in which step.
+//! The direction in which an op propagates in each op-priority step.
 //!
-//! Op priorities run five steps, each with everything that the ones before it had: pass-through ops
-//! whose operands have no other use; pass-through ops; pass-through factors of all ops, broadcasts
-//! only backwards; all factors, broadcasts only backwards; everything.
+//! There are five op-priority steps, each of which adds to the ones before it: pass-through ops
+//! whose operands have no other use; pass-through ops; pass-through factors of all ops, with
+//! broadcasts only backward; all factors, with broadcasts only backward; everything.
 //!
 //! Source: Shardy's propagation document, "Operation priorities".
 
@@ -10,7 +10,7 @@ use crate::index::{FactorId, Id};
 use crate::ir::Direction;
 use crate::op_sharding_rule::OpShardingRule;
 
-/// Number of op-priority steps; the last one lets everything propagate.
+/// Number of op-priority steps; in the last one everything propagates.
 pub const NUM_STEPS: usize = 5;
 
 /// How the direction of an op depends on the op-priority step.
@@ -18,17 +18,17 @@ pub const NUM_STEPS: usize = 5;
 pub enum OpClass {
     /// Elementwise ops, reshapes, transposes, data-flow edges.
     PassThrough,
-    /// Dynamic slices and updates: they pass through forward only.
+    /// Dynamic slices and dynamic update slices, which are pass-through forward only.
     DynamicSlice,
     /// Broadcasts.
     Broadcast,
     /// Anything else.
     Other,
-    /// This direction in every step, as at a propagation barrier.
+    /// An op with this direction in every step, such as a propagation barrier.
     Fixed(Direction),
 }
 
-/// `(forward, backward)`.
+/// Whether it includes forward, and backward.
 const fn bits(direction: Direction) -> (bool, bool) {
     match direction {
         Direction::None => (false, false),
@@ -47,14 +47,14 @@ const fn from_bits(forward: bool, backward: bool) -> Direction {
     }
 }
 
-/// The direction that lets through what either of two lets through.
+/// The direction that includes both.
 pub fn union(a: Direction, b: Direction) -> Direction {
     let (a, b) = (bits(a), bits(b));
     from_bits(a.0 | b.0, a.1 | b.1)
 }
 
-/// The direction of an op of this class in `step` alone. `has_single_uses` is whether each operand
-/// that is not a scalar has no other use, `is_pass_through` whether the factor is.
+/// The direction of an op of this class that `step` adds. `has_single_uses` is whether each operand
+/// that is not a scalar has no other use, `is_pass_through` whether the factor is pass-through.
 fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: bool) -> Direction {
     let passes = step == 1 || has_single_uses;
     match (step, class) {
@@ -72,13 +72,13 @@ fn in_step(class: OpClass, step: usize, has_single_uses: bool, is_pass_through: 
 #[derive(Clone, Debug)]
 pub struct Directions {
     num_factors: usize,
-    /// A direction for each factor, step after step.
+    /// The direction of each factor in the first step, then in the second one, and so on.
     rows: Vec<Direction>,
 }
 
 impl Directions {
-    /// Finds the directions of ops of `class` with `rule`; `has_single_uses` is whether each operand that is not a
-    /// scalar has no other use.
+    /// The directions of ops of `class` with `rule`; `has_single_uses` is whether each operand that
+    /// is not a scalar has no other use.
     pub fn new(class: OpClass, has_single_uses: bool, rule: &OpShardingRule) -> Self {
         let num_factors = rule.num_factors();
         let mut rows = vec![Direction::None; num_factors * NUM_STEPS];
@@ -96,7 +96,7 @@ impl Directions {
         }
         Self { num_factors, rows }
     }
-    /// For each factor the direction in the steps up to `step`.
+    /// For each factor the direction in `step`, which includes the steps before it.
     #[inline]
     pub fn of(&self, step: usize) -> &[Direction] {
         &self.rows[step * self.num_factors..][..self.num_factors]

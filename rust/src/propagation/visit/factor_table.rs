@@ -1,4 +1,4 @@
-//! The tensor × factor table of one op, before and after a visit: for people to look at.
+//! The tensor × factor table of one op, before and after a visit, for display.
 
 use super::direction::OpClass;
 use super::input::{common_mesh, Subset, VisitInput};
@@ -38,9 +38,9 @@ pub struct Row {
     pub after: Vec<Cell>,
     /// The axes that may shard no factor of the tensor, `"x", "y":(1)2`; no visit changes them.
     pub replicated: String,
-    /// The axes along which the tensor still has to be summed.
+    /// The unreduced axes of the tensor.
     pub unreduced: String,
-    /// The sharding after the visit; absent if there is none.
+    /// The sharding after the visit; `NONE` if there is none.
     pub sharding: ShardingId,
 }
 
@@ -58,8 +58,9 @@ pub struct FactorTable {
     pub rows: Vec<Row>,
 }
 
-/// The table of `op` with its present shardings, and after one aggressive visit in all directions
-/// that the rule does not block. `program` only gets new entries in its tables; no sharding changes.
+/// The table of `op` with its current shardings, before and after one aggressive visit in all
+/// directions that the rule does not block. `program` only gets new table entries; no sharding
+/// changes.
 pub fn factor_table(
     program: &mut Program,
     rules: &mut dyn RuleSource,
@@ -82,8 +83,9 @@ pub fn factor_table(
     Ok(table(program, spec, &tensors, &before, program.num_operands(op)))
 }
 
-/// The table of a data-flow edge of `op`, whose rule is the identity: its sources, then its targets, the owner first.
-/// At the ends of a manual computation shardings are as they are outside for arguments, and inside for results.
+/// The table of a data-flow edge of `op`, whose rule is the identity: its sources, then its
+/// targets, the owner first. For a manual computation, the shardings are those outside for
+/// arguments, and those inside for results.
 pub fn edge_factor_table(program: &mut Program, op: OpId, edge: &Edge) -> Result<FactorTable> {
     let sources: Vec<ValueId> = edge.sources.iter().map(|&slot| program.used_value(slot)).collect();
     let mut tensors = sources.clone();
@@ -106,7 +108,7 @@ pub fn edge_factor_table(program: &mut Program, op: OpId, edge: &Edge) -> Result
     Ok(table(program, spec(rule_id, false), &tensors, &before, sources.len()))
 }
 
-/// The sharding of the edge of `op` that `owner` owns, as its sources have it.
+/// The sharding of the edge of `op` that `owner` owns, as seen by its sources.
 fn edge_sharding(program: &mut Program, op: OpId, owner: ValueId) -> ShardingId {
     let edge = program.data_flow_edge(owner);
     let is_arg = matches!(program.def(owner), ValueDef::Arg(_));
@@ -120,7 +122,7 @@ fn edge_sharding(program: &mut Program, op: OpId, owner: ValueId) -> ShardingId 
     }
 }
 
-/// A visit by this rule in all directions that it does not block.
+/// The spec of a visit by this rule in all directions that it does not block.
 fn spec(rule: RuleId, is_elementwise: bool) -> VisitSpec {
     let class = OpClass::Fixed(Direction::Both);
     VisitSpec { rule, class, has_single_uses: true, is_elementwise, is_conservative: false }
@@ -213,7 +215,8 @@ fn free_axes(program: &Program, sharding: ShardingId) -> [String; 2] {
     })
 }
 
-/// `"x", "y":(1)2`, with the overflow axes after a bar and `?` where propagation may add axes.
+/// `"x", "y":(1)2`, followed by the overflow axes after a bar, and by `?` if propagation may add
+/// axes.
 fn cell_text(program: &Program, mesh: MeshId, cell: &FactorSharding) -> String {
     let names = |axes: &[AxisRef]| {
         let mut text = String::new();

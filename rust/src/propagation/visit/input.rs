@@ -7,10 +7,11 @@ use crate::mesh::Mesh;
 use crate::op_sharding_rule::{OpShardingRule, TensorMapping};
 use crate::sharding::TensorSharding;
 
-/// The tensors of the op that a visit looks at.
+/// The tensors of the op that a visit reads.
 ///
-/// Of a wide op it looks only at one of those with the same mapping and the same sharding: see
-/// [`crate::propagation::wide`]. A tensor is given by the number of the first one that has its mapping.
+/// A visit of a wide op reads only one of the tensors with the same mapping and sharding, see
+/// [`crate::propagation::wide`]. A tensor is given by the index of the first tensor with its
+/// mapping.
 #[derive(Clone, Copy)]
 pub struct Subset<'a>(pub Option<&'a [u32]>);
 
@@ -18,7 +19,7 @@ impl<'a> Subset<'a> {
     /// All tensors.
     pub const ALL: Self = Self(None);
 
-    /// Numbers that differ for different subsets of the same length.
+    /// A key that is different for different subsets of the same length.
     #[inline]
     pub fn key(self) -> impl ExactSizeIterator<Item = u32> + 'a {
         self.0.unwrap_or_default().iter().copied()
@@ -41,9 +42,9 @@ impl<'a> Subset<'a> {
 /// The new sharding of the tensor at an index of operands followed by results.
 pub type Update = (u32, ShardingId);
 
-/// The mesh that all shardings are over; `None` if there is none, or if meshes differ.
+/// The mesh of all shardings; `None` if there is none, or if meshes differ.
 ///
-/// A mesh without axes and devices fits any other. Of meshes that are equal the first counts.
+/// A mesh without axes and devices equals any other. Of equal meshes the first is returned.
 pub fn common_mesh(tables: &Tables<'_>, shardings: &[ShardingId]) -> Option<MeshId> {
     let mut common = MeshId::NONE;
     for &id in shardings {
@@ -73,7 +74,7 @@ pub struct VisitInput<'a> {
     pub shardings: &'a [ShardingId],
 }
 
-/// Whether `new` says something that `old` does not.
+/// Whether `new` differs from `old`.
 pub fn is_update(old: Option<&TensorSharding>, new: &TensorSharding) -> bool {
     old.map_or(!new.has_no_axes(), |old| old != new)
 }

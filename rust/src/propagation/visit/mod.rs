@@ -1,28 +1,28 @@
-//! One visit of an op: from the shardings of its tensors to their new shardings.
+//! One visit of an op: computes new shardings of its tensors from their current ones.
 //!
-//! A visit projects the shardings of its tensors to the factors of the op's rule, decides which axes each
-//! factor can take, and projects back. It is a pure function. All updates are computed from the state at
-//! the start of the visit; the caller applies them in order, so that where a value stands in two places
-//! the later one wins.
+//! A visit projects the shardings of its tensors to the factors of the op's rule, decides which
+//! axes each factor can take, and projects back. It is a pure function. All updates are computed
+//! from the shardings at the start of the visit. The caller applies them in order, so if a value is
+//! several tensors of the op, the last update wins.
 //!
-//! What a visit depends on, and the names it has on the way:
+//! The inputs of a visit and their names:
 //!
 //! | name | what it is |
 //! | --- | --- |
-//! | [`VisitSpec`] | the rule, and how the op takes part: everything but shardings and kind of run |
-//! | [`SpecId`] | its number in the program; ops with the same signature mostly share one |
+//! | [`VisitSpec`] | the rule and other facts about the op: everything except shardings and the kind of run |
+//! | [`SpecId`] | the id of a spec in the program; ops with the same signature mostly share one |
 //! | [`Run`] | the kind of greedy run: an op-priority step and a [`VisitStrategy`] |
 //! | [`VisitInput`] | a spec with the shardings of the tensors |
-//! | [`Update`] | what comes out: a tensor, and its new sharding |
+//! | [`Update`] | the output: a tensor, and its new sharding |
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`strategy`] | the strategies, and what each guarantees |
-//! | [`direction`] | which factors propagate which way in which op-priority step |
+//! | [`direction`] | the direction of each factor in each op-priority step |
 //! | [`compatible`] | which axes tensors agree on along a factor |
 //! | [`basic`], [`aggressive`] | the two strategies, on the factor table |
 //! | [`workspace`] | the visit as a whole |
-//! | [`factor_table`] | one visit as a table, for people |
+//! | [`factor_table`] | one visit as a table, for display |
 
 pub mod aggressive;
 pub mod basic;

@@ -1,4 +1,4 @@
-//! The kinds of greedy runs in which visits are made.
+//! The kinds of greedy runs.
 
 use super::direction::NUM_STEPS;
 use super::strategy::VisitStrategy;
@@ -15,5 +15,5 @@ pub struct Run {
 /// The most kinds of greedy runs: each op-priority step in two strategies.
 pub const MAX_RUNS: usize = 2 * NUM_STEPS;
 
-/// A set of kinds of greedy runs, one bit each, by their indices in the list of all.
+/// A set of kinds of greedy runs: one bit for each, by its index in the list of all.
 pub type RunMask = u16;

@@ -1,14 +1,14 @@
-//! The spec of a visit: what it depends on beside shardings.
+//! The spec of a visit: everything that it depends on except shardings and the kind of run.
 
 use super::direction::{Directions, OpClass};
 use crate::index::RuleId;
 use crate::op_sharding_rule::RuleTable;
 
-/// The number of a spec in the program at hand.
+/// The id of a spec in the current program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SpecId(pub u32);
 
-/// Everything that a visit depends on but the shardings of the op's tensors and the kind of run.
+/// Everything that a visit depends on except the shardings of the op's tensors and the kind of run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VisitSpec {
     /// The rule.

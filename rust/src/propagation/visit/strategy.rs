@@ -1,56 +1,58 @@
-//! The strategies of a visit, and what each guarantees to shortcuts.
+//! The strategies of a visit, and the guarantees on which shortcuts rely.
 //!
-//! All strategies keep two laws. A visit is a function of its spec, the directions of its step, the mesh
-//! and the shardings of its tensors. And it adds axes only along factors along which tensors differ. What
-//! is remembered of visits ([`crate::propagation::memo`]) needs no more than that.
+//! All strategies obey two laws. A visit is a function of its spec, the directions of its step, the
+//! mesh and the shardings of its tensors. And it adds axes only along factors in which tensors
+//! differ. The memo ([`crate::propagation::memo`]) relies on nothing else.
 //!
-//! Everything else that a shortcut relies on is a [guarantee](StrategyGuarantees), declared here and nowhere else. To add a
-//! strategy, add a variant: the compiler then asks what it guarantees, how it propagates
-//! ([`super::workspace`]) and for its column in the cache of the process
+//! Everything else that a shortcut relies on is a [guarantee](StrategyGuarantees), declared only
+//! here. To add a strategy, add a variant: the compiler then asks for its guarantees, how it
+//! propagates ([`super::workspace`]) and its column in the process-wide cache
 //! ([`crate::propagation::memo::process_cache`]).
 
-/// How one visit deals with conflicts.
+/// How one visit resolves conflicts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VisitStrategy {
-    /// Axes go only where no tensor of the op has a conflict: [`super::basic`].
+    /// An axis propagates only if no tensor of the op has a conflict: [`super::basic`].
     Basic,
-    /// Axes go to each tensor as far as that tensor has no conflict: [`super::aggressive`].
+    /// An axis propagates to each tensor that has no conflict itself: [`super::aggressive`].
     Aggressive,
 }
 
-/// What a strategy guarantees of its visits.
+/// The guarantees of a strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct StrategyGuarantees {
-    /// Whether the exact sizes of factors matter. If not, sizes say only how axes are split among the
-    /// factors of one dim, and which tensor is larger. Asked by
+    /// Whether the exact sizes of factors matter. If not, sizes matter only to split axes among the
+    /// factors of one dim, and to compare the sizes of tensors. Used by
     /// [`crate::propagation::memo::rule_equivalence`].
     pub uses_exact_factor_sizes: bool,
-    /// Whether repeating a tensor changes nothing: one more tensor with the same mapping and the same
-    /// sharding as one before it changes like that one, and others change as they did without it. Asked by
-    /// [`crate::propagation::wide`], for groups of tensors. Holds as long as all parts of axes nest.
+    /// Whether repeating a tensor changes nothing: one more tensor with the same mapping and
+    /// sharding as an earlier one changes in the same way, and others change as without it. Used by
+    /// [`crate::propagation::wide`], for groups of tensors. Holds as long as all sub-axes of an
+    /// axis nest.
     pub repeating_is_idempotent: bool,
-    /// Whether tensors that share no factor, directly or through others, have no effect on each other.
-    /// Asked by [`crate::propagation::wide`], for components of a rule.
+    /// Whether tensors that share no factor, directly or through others, have no effect on each
+    /// other. Used by [`crate::propagation::wide`], for components of a rule.
     pub components_are_independent: bool,
-    /// How a visit can be worked out from the one before it and what has changed since. Asked by
+    /// How a visit can be computed from the previous one and the changes since. Used by
     /// [`crate::propagation::wide`], for incremental visits.
     pub continuation: Option<Continuation>,
 }
 
-/// How a visit is worked out from the one before it.
+/// How a visit is computed from the previous one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Continuation {
-    /// By the claims of factors: what a tensor takes depends on its own row of the factor table and on
-    /// what is claimed along its factors, as [`super::aggressive::expanded`] has it. Elementwise ops are
-    /// excepted, whose operands look at results.
+    /// By the claims of factors: what a tensor takes depends on its own row of the factor table and
+    /// on the claims of its factors, as in [`super::aggressive::expanded`]. This does not hold for
+    /// elementwise ops, whose operands depend on results.
     FactorClaims,
 }
 
 impl VisitStrategy {
-    /// What visits in this strategy guarantee.
+    /// The guarantees of this strategy.
     pub const fn guarantees(self) -> StrategyGuarantees {
         match self {
-            // An axis that any tensor uses elsewhere stops all others, whichever component it is in.
+            // An axis that any tensor uses in another factor is in conflict for all tensors,
+            // whichever component that is in.
             Self::Basic => StrategyGuarantees {
                 uses_exact_factor_sizes: false,
                 repeating_is_idempotent: true,

@@ -11,7 +11,7 @@ use crate::ir::{Direction, Tables};
 use crate::projection::Projection;
 use crate::sharding::ShardingTable;
 
-/// Memory for visits, used again from visit to visit.
+/// Buffers that are reused from visit to visit.
 #[derive(Clone, Default)]
 pub struct Workspace {
     /// The factor table.
@@ -22,25 +22,25 @@ pub struct Workspace {
     claims: Vec<FactorClaim>,
 }
 
-/// Whose factor table a [`Workspace`] has.
+/// The visit for which a [`Workspace`] has the factor table.
 #[derive(Clone, Copy, Default)]
 enum State {
-    /// The table is that of another visit.
+    /// Another visit.
     #[default]
     Other,
-    /// The table is that of the visit, over this mesh.
+    /// This visit; all shardings are over this mesh.
     Projected(MeshId),
-    /// There is nothing to propagate, in whichever directions and strategy.
+    /// This visit, in which nothing can propagate, whatever the directions and the strategy.
     Settled,
 }
 
 impl Workspace {
-    /// Forgets the factor table: the next visit has another input.
+    /// Invalidates the factor table: the next visit has another input.
     pub fn forget(&mut self) {
         self.state = State::Other;
     }
 
-    /// Adds to `updates` what a visit in `strategy` with these directions changes.
+    /// Appends to `updates` the changes of a visit in `strategy` with these directions.
     pub fn visit(
         &mut self,
         tables: &mut Tables<'_>,
@@ -61,7 +61,8 @@ impl Workspace {
         }
     }
 
-    /// Makes the factor table, and returns the mesh it is over; `None` if there is nothing to propagate.
+    /// Computes the factor table, and returns the mesh of all shardings; `None` if nothing can
+    /// propagate.
     pub fn project(&mut self, tables: &Tables<'_>, input: VisitInput<'_>) -> Option<MeshId> {
         let VisitInput { spec, subset, shardings } = input;
         let mesh_id = common_mesh(tables, shardings)?;
@@ -107,7 +108,7 @@ impl Workspace {
         expanded.contains(&true)
     }
 
-    /// Adds to `updates` what the tensors that were expanded have now.
+    /// Appends to `updates` the new shardings of the tensors that were expanded.
     fn project_back(
         &self,
         tables: &mut Tables<'_>,
@@ -128,7 +129,7 @@ impl Workspace {
     }
 }
 
-/// Makes one visit and returns what it changes, see [`Workspace::visit`].
+/// Makes one visit and returns its changes, see [`Workspace::visit`].
 pub fn visit(
     tables: &mut Tables<'_>,
     input: VisitInput<'_>,

@@ -1,22 +1,22 @@
-//! Components of a rule: the factors that tensors connect, with those tensors. Tensors of different
-//! components share no factor, directly or through others.
+//! Components of a rule: sets of tensors, with their factors, that are connected by factors.
+//! Tensors of different components share no factor, directly or through others.
 
 use crate::index::{FactorId, Id};
 use crate::op_sharding_rule::OpShardingRule;
 
-/// A component: some tensors, and what the rule says of them.
+/// A component of a rule as a rule of its own.
 pub struct SubRule {
-    /// Their indices among operands and results, in order.
+    /// The indices of its tensors among operands and results, in order.
     pub tensors: Vec<u32>,
-    /// With the factors that they have, in the order of the whole rule.
+    /// The rule of these tensors; its factors are in the order of the whole rule.
     pub rule: OpShardingRule,
 }
 
-/// The components of `rule`. Tensors without factors are in none.
+/// The components of `rule`. Tensors without factors are in no component.
 pub fn components(rule: &OpShardingRule) -> Vec<SubRule> {
     let roots = connected_factors(rule);
     let mut found: Vec<SubRule> = Vec::new();
-    // For each factor its component, and its number there.
+    // For each factor its component, and its index there.
     let mut places: Vec<(usize, FactorId)> = Vec::with_capacity(roots.len());
     for (factor, &root) in roots.iter().enumerate() {
         let component = if root == factor { found.len() } else { places[root].0 };
@@ -55,7 +55,7 @@ pub fn components(rule: &OpShardingRule) -> Vec<SubRule> {
     found
 }
 
-/// For each factor the first one that it is connected with by tensors that have both.
+/// For each factor the first factor of its component.
 fn connected_factors(rule: &OpShardingRule) -> Vec<usize> {
     fn root(roots: &mut [usize], mut factor: usize) -> usize {
         while roots[factor] != factor {

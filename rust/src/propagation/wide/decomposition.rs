@@ -1,18 +1,18 @@
-//! Decomposition of a rule of a wide op, whatever the shardings.
+//! The decomposition of a rule of a wide op into components, which is independent of shardings.
 
 use super::components::{components, SubRule};
 use crate::index::RuleId;
 use crate::op_sharding_rule::{OpShardingRule, RuleTable, TensorMapping};
 use rustc_hash::FxHashMap;
 
-/// Mappings of a component above which not all groups of tensors are gone through at each visit.
+/// With more mappings in a component than this, a visit does not go through all groups of tensors.
 const MANY_MAPPINGS: usize = 64;
 
-/// A rule taken apart.
+/// A rule, decomposed.
 pub struct RuleDecomposition {
     /// Its components: tensors that share factors, directly or through others.
     pub components: Vec<RuleComponent>,
-    /// For each tensor its component, and its number there.
+    /// For each tensor its component, and its index there.
     pub places: Vec<Option<(u32, u32)>>,
     /// Whether some dim has several factors.
     pub has_splits: bool,
@@ -24,7 +24,7 @@ pub struct RuleComponent {
     pub rule: RuleId,
     /// The tensors of the component, in order.
     pub tensors: Vec<u32>,
-    /// For each tensor the first one on the same side that has the same mapping.
+    /// For each tensor the first one on the same side (operands or results) with the same mapping.
     pub firsts: Vec<u32>,
     num_mappings: usize,
 }
@@ -62,13 +62,13 @@ impl RuleComponent {
         let num_mappings = (0..).zip(&firsts).filter(|&(index, &first)| index == first).count();
         Self { rule, tensors, firsts, num_mappings }
     }
-    /// Whether few tensors have the same mapping.
+    /// Whether the component has many different mappings.
     pub fn has_many_mappings(&self) -> bool {
         self.num_mappings > MANY_MAPPINGS.max(self.tensors.len() / 8)
     }
 }
 
-/// For each tensor the first one on the same side that has the same mapping.
+/// For each tensor the first one on the same side (operands or results) with the same mapping.
 fn firsts(rule: &OpShardingRule) -> Vec<u32> {
     let mut firsts = Vec::with_capacity(rule.operands.len() + rule.results.len());
     let mut start = 0;

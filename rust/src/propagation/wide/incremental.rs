@@ -1,13 +1,14 @@
-//! Incremental visits, for ops of many tensors of which few are in the same group.
+//! Incremental visits, for ops with many tensors in many groups.
 //!
-//! What each factor claims is kept from visit to visit, for each kind of greedy run. A visit looks again at
-//! the factors along which a tensor has changed, and then at the tensors that have changed themselves or
-//! have a factor that claims something else now. All others would do what they did at the visit before:
-//! what a tensor takes depends on its own row and on what its factors claim
+//! The claim of each factor is kept from visit to visit, for each kind of greedy run. A visit
+//! recomputes the claims of the factors along which a tensor has changed, and then the tensors that
+//! have changed themselves or have a factor whose claim has changed. All other tensors would get
+//! what they got in the previous visit: what a tensor takes depends on its own row and on the
+//! claims of its factors
 //! ([`Continuation::FactorClaims`](crate::propagation::visit::Continuation::FactorClaims)).
 //!
-//! That holds whichever axes there are, for ops that are not elementwise. Where a factor overflows, those
-//! behind it are not in the table; when that changes, nothing can be continued.
+//! This holds for any axes, for ops that are not elementwise. The factors after a factor that
+//! overflows are not in the table; when this changes, visits cannot be incremental.
 
 use crate::index::{FactorId, Id, MeshId, ShardingId};
 use crate::ir::{Program, Tables};
@@ -18,27 +19,27 @@ use crate::propagation::visit::{is_update, FactorVisit, Subset, Update, VisitSpe
 
 /// The state that incremental visits of an op, or of a component of it, keep.
 pub struct IncrementalVisit {
-    /// The input of the visits, apart from shardings.
+    /// The spec of the visits.
     pub spec: VisitSpec,
     mesh: MeshId,
     directions: Directions,
     shardings: Vec<ShardingId>,
-    /// The factor table of these shardings.
+    /// The current factor table.
     table: Projection,
     runs: Vec<RunState>,
 }
 
-/// What is kept for one kind of greedy run.
+/// The state of one kind of greedy run.
 #[derive(Clone)]
 struct RunState {
-    /// By factor, as of the last visit.
+    /// The claim of each factor in the last visit.
     claims: Vec<Option<FactorClaim>>,
     /// The factors and tensors that have changed since the last visit.
     factors: DirtySet,
     tensors: DirtySet,
 }
 
-/// Some numbers, each once.
+/// A set of numbers.
 #[derive(Clone)]
 struct DirtySet {
     list: Vec<u32>,
@@ -64,7 +65,7 @@ impl DirtySet {
 }
 
 impl IncrementalVisit {
-    /// Starts with tensors of these shardings, all over `mesh`.
+    /// The state for tensors with these shardings, all over `mesh`.
     pub fn new(
         tables: &Tables<'_>,
         spec: VisitSpec,
@@ -84,7 +85,7 @@ impl IncrementalVisit {
         Self { spec, mesh, directions, shardings, table, runs: vec![run; num_runs] }
     }
 
-    /// Notes that `tensor` has `sharding` now; false if nothing can be continued any more.
+    /// Records that `tensor` has `sharding` now; false if visits cannot be incremental any more.
     pub fn change(&mut self, program: &Program, tensor: u32, sharding: ShardingId) -> bool {
         let rule = &program.rules()[self.spec.rule];
         let Some(mapping) = Subset::ALL.mapping(rule, tensor as usize) else { return false };
@@ -107,7 +108,7 @@ impl IncrementalVisit {
         true
     }
 
-    /// What a visit in `run`, which is in `step`, changes.
+    /// The changes of a visit in the kind of run `run`, which is in the op-priority step `step`.
     pub fn visit(&mut self, tables: &mut Tables<'_>, run: usize, step: usize) -> Vec<Update> {
         let Self { spec, mesh, directions, shardings, table, runs } = self;
         let rule = &tables.rules[spec.rule];
@@ -139,7 +140,7 @@ impl IncrementalVisit {
             let new = new.to_sharding(mapping, &rule.factor_sizes, *mesh, visit.mesh);
             if is_update(tables.shardings.get(shardings[index]), &new) {
                 updates.push((tensor, tables.shardings.intern(new)));
-                // Until it is seen to have changed.
+                // Until its change is reported.
                 tensors.add(tensor);
             }
         }

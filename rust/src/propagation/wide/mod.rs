@@ -1,24 +1,26 @@
 //! Wide ops: visits of ops with many tensors.
 //!
-//! Merging axes and finding conflicts are folds over the tensors that only ever shorten a list, so a tensor
-//! with the same mapping and the same sharding as one before it does not change the result. A visit therefore
-//! reads one tensor of each such group, in the order of their first tensors, and all tensors of a group change
-//! alike ([`tensor_groups`]): of a concatenation of thousands of operands a handful is read.
+//! Merging axes and finding conflicts are folds over the tensors that can only shorten a list, so a
+//! tensor with the same mapping and sharding as an earlier one does not change the result. A visit
+//! therefore reads one tensor of each such group, in the order of their first tensors, and all
+//! tensors of a group change in the same way ([`tensor_groups`]). For a concatenation of thousands
+//! of operands, it reads only a few.
 //!
-//! The groups are kept from visit to visit ([`wide_op`]). When the sharding of a value changes, the tensors
-//! that read it are listed, and the next visit regroups only those: a change of one operand costs the
-//! logarithm of the number of operands.
+//! The groups are kept from visit to visit ([`wide_op`]). When the sharding of a value changes, the
+//! tensors that read it are listed, and the next visit regroups only those: a change of one operand
+//! takes time logarithmic in the number of operands.
 //!
-//! Where most groups have one tensor, a visit is computed incrementally from the one before it
+//! If most groups have one tensor, a visit is computed incrementally from the previous one
 //! ([`incremental`]).
 //!
-//! Tensors that share no factor have no effect on each other. Each component of the rule is visited by
-//! itself ([`components`], [`decomposition`]), and only if one of its tensors has changed.
+//! Tensors that share no factor have no effect on each other. Each component of the rule is visited
+//! separately ([`components`], [`decomposition`]), and only if one of its tensors has changed.
 //!
-//! Each of these shortcuts is used for strategies that guarantee what it relies on
-//! ([`super::visit::strategy::StrategyGuarantees`]), and only while all sub-axes of an axis nest. Sub-axes that do not nest,
-//! such as `"x":(1)2` and `"x":(1)3`, need an axis whose size is not a power of two. From the first such sub-axis
-//! on, a visit of the op reads every tensor, incrementally where possible.
+//! Each shortcut is used for strategies that guarantee what it relies on
+//! ([`super::visit::strategy::StrategyGuarantees`]), and only while all sub-axes of an axis nest.
+//! Sub-axes that do not nest, such as `"x":(1)2` and `"x":(1)3`, need an axis whose size is not a
+//! power of two. From the first such sub-axis on, a visit of the op reads every tensor,
+//! incrementally where possible.
 
 mod components;
 mod decomposition;
@@ -43,7 +45,7 @@ use wide_op::WideOp;
 /// The wide ops of a program.
 #[derive(Default)]
 pub struct WideOps {
-    /// By position, the index in `ops` of each wide op that was visited.
+    /// For each wide op that was visited, by position, its index in `ops`.
     places: FxHashMap<u32, u32>,
     ops: Vec<WideOp>,
     decompositions: FxHashMap<RuleId, Rc<RuleDecomposition>>,
@@ -53,7 +55,7 @@ pub struct WideOps {
 pub struct WideVisit {
     /// The updates, in order.
     pub updates: Vec<Update>,
-    /// If there are none, the runs in which there are none.
+    /// If there are no updates, the kinds of runs in which there are none.
     pub runs: RunMask,
 }
 
@@ -93,7 +95,7 @@ impl WideOps {
     }
 }
 
-/// A visit at work.
+/// The data of a visit in progress.
 struct Visit<'a, 'p> {
     state: &'a mut State<'p>,
     memo: &'a mut Memo,
@@ -108,7 +110,7 @@ impl Visit<'_, '_> {
             let all = |state: &mut State<'_>| all_shardings(state, position);
             self.incrementally(&mut op.incremental, self.spec, op.mesh, all)
         } else {
-            // Not remembered: the key would be as long as the op.
+            // Not in the memo: the key would be as long as the op's list of tensors.
             let shardings = all_shardings(self.state, position);
             let Run { step, strategy } = self.memo.run(self.run);
             let input = VisitInput { spec: self.spec, subset: Subset::ALL, shardings: &shardings };
@@ -121,15 +123,16 @@ impl Visit<'_, '_> {
         WideVisit { updates, runs: 1 << self.run }
     }
 
-    /// Visits the components that may do something.
+    /// Visits the components in which something may change.
     fn components(
         &mut self,
         op: &mut WideOp,
         position: u32,
         decomposition: &RuleDecomposition,
     ) -> WideVisit {
-        // Behind a factor that is not fully sharded, axes can come to a tensor and leave no trace.
-        // Components in which nothing else happens would have to be looked at for them.
+        // If a factor is not fully sharded, axes of the factors behind it are not in the table, so
+        // that a tensor may get axes without an arrival. Then the visit is recorded as a whole
+        // instead.
         let has_components = decomposition.components.len() > 1;
         let is_recording =
             self.state.is_recording() && !(decomposition.has_splits && has_components);
@@ -159,14 +162,14 @@ impl Visit<'_, '_> {
             }
         }
         updates.sort_unstable_by_key(|&(tensor, _)| tensor);
-        // A tensor that left a group and came back stands there twice.
+        // A tensor that left a group and came back is listed twice.
         updates.dedup();
         self.record(position, &updates, arrivals);
         WideVisit { updates, runs }
     }
 
-    /// Visits a component by its groups of tensors, and adds what changes. Returns the runs in which that
-    /// is nothing, if it is nothing in this one.
+    /// Visits a component by its groups of tensors, and adds the changes. If there are none,
+    /// returns the kinds of runs in which there are none.
     fn groups(
         &mut self,
         component: &RuleComponent,
@@ -202,7 +205,7 @@ impl Visit<'_, '_> {
         1 << self.run
     }
 
-    /// Whether the op's visits can be worked out from those before.
+    /// Whether the op's visits can be computed from previous ones.
     fn can_continue(&self, op: &WideOp) -> bool {
         let is_guaranteed = match self.memo.run(self.run).strategy.guarantees().continuation {
             Some(Continuation::FactorClaims) => !self.spec.is_elementwise,
@@ -215,8 +218,8 @@ impl Visit<'_, '_> {
             && op.mesh.get().is_some_and(has_devices)
     }
 
-    /// Visits an op or a component of it by what is kept of the visit before; if that is nothing, of
-    /// tensors with these `shardings`. Tensors of updates count within it.
+    /// Makes an incremental visit of an op or a component of it. Without a state from the previous
+    /// visit, starts one with these `shardings`. Updates refer to tensors by their index in it.
     fn incrementally(
         &mut self,
         kept: &mut Option<Box<IncrementalVisit>>,
@@ -233,7 +236,7 @@ impl Visit<'_, '_> {
         kept.insert(visit).visit(&mut self.state.tables(), self.run, step)
     }
 
-    /// Records a visit that changes something, before it does.
+    /// Adds a visit to the record of origins before its updates are applied.
     fn record(&mut self, position: u32, updates: &[Update], arrivals: Option<Arrivals>) {
         if updates.is_empty() || !self.state.is_recording() {
             return;

@@ -1,5 +1,5 @@
-//! Groups of tensors of a wide op that a visit cannot tell apart: those with the same mapping and the same
-//! sharding.
+//! Groups of tensors of a wide op that have the same mapping and the same sharding, which a visit
+//! cannot distinguish.
 
 use crate::index::ShardingId;
 use rustc_hash::FxHashMap;
@@ -13,27 +13,27 @@ pub struct TensorGroups {
     ids: FxHashMap<(u32, ShardingId), u32>,
     /// For each tensor its group.
     group_of: Vec<u32>,
-    /// The groups that have tensors, in the order of their first tensors once [`TensorGroups::sort`] ran.
+    /// The nonempty groups, in the order of their first tensors after [`TensorGroups::sort`].
     pub present: Vec<u32>,
 }
 
-/// A group that has tensors, or had some once.
+/// A group that has tensors, or once had some.
 pub struct TensorGroup {
     /// The first tensor that has the mapping.
     pub mapping: u32,
     /// The sharding.
     pub sharding: ShardingId,
     is_present: bool,
-    /// Tensors that are in the group, and some that were in it once; the first one is the smallest.
+    /// The tensors of the group, and some that have left it; the smallest is first.
     tensors: BinaryHeap<Reverse<u32>>,
 }
 
 impl TensorGroups {
-    /// Groups of `num_tensors` tensors, none of which was added yet.
+    /// Groups for `num_tensors` tensors, none of which is added yet.
     pub fn new(num_tensors: usize) -> Self {
         Self { group_of: vec![u32::MAX; num_tensors], ..Self::default() }
     }
-    /// The group of that number.
+    /// The group with this index.
     pub fn group(&self, id: u32) -> &TensorGroup {
         &self.groups[id as usize]
     }
@@ -41,7 +41,7 @@ impl TensorGroups {
     pub fn shardings(&self) -> impl Iterator<Item = ShardingId> + '_ {
         self.group_of.iter().map(|&id| self.group(id).sharding)
     }
-    /// Notes that the tensor, whose mapping is that of tensor `mapping`, has `sharding` now.
+    /// Records that the tensor, whose mapping is that of tensor `mapping`, has `sharding` now.
     pub fn put(&mut self, tensor: u32, mapping: u32, sharding: ShardingId) {
         let next = self.groups.len() as u32;
         let id = *self.ids.entry((mapping, sharding)).or_insert(next);
@@ -60,7 +60,7 @@ impl TensorGroups {
             self.present.push(id);
         }
     }
-    /// Finds the first tensor of each group, and puts the groups in the order of those.
+    /// Finds the first tensor of each group, and sorts the groups by it.
     pub fn sort(&mut self) {
         let Self { groups, group_of, present, .. } = self;
         present.retain(|&id| {
@@ -75,7 +75,7 @@ impl TensorGroups {
         present.sort_unstable_by_key(|&id| self.first(id));
         self.present = present;
     }
-    /// The first tensor in group `id`, once [`TensorGroups::sort`] ran.
+    /// The first tensor in group `id`, after [`TensorGroups::sort`].
     pub fn first(&self, id: u32) -> u32 {
         self.groups[id as usize].tensors.peek().map_or(0, |first| first.0)
     }

@@ -12,39 +12,39 @@ use crate::sharding::TensorSharding;
 /// A wide op.
 #[derive(Default)]
 pub struct WideOp {
-    /// Its number among the readers of many shardings.
+    /// Its index among the readers of many shardings.
     reader: usize,
-    /// What its last visit depended on.
+    /// The spec of its last visit.
     spec: Option<VisitSpec>,
-    /// Its components, as its decomposition has them.
+    /// Its components, in the order of its decomposition.
     pub components: Vec<ComponentState>,
-    /// For each run the components in which it may do something.
+    /// For each kind of run the components in which a visit may change something.
     open: Vec<Vec<u32>>,
     /// The mesh of the shardings so far.
     pub mesh: MeshId,
-    /// Whether there was another one.
+    /// Whether a sharding is over another mesh.
     pub has_other_mesh: bool,
-    /// Whether it is visited with every tensor, as parts of axes need not nest.
+    /// Whether a visit reads every tensor, since there may be sub-axes that do not nest.
     pub is_whole: bool,
-    /// If it is: what is kept from one such visit to the next.
+    /// The state of incremental visits of the whole op, if a visit reads every tensor.
     pub incremental: Option<Box<IncrementalVisit>>,
 }
 
 /// A component of a wide op.
 pub struct ComponentState {
-    /// The runs in which it stands in [`WideOp::open`].
+    /// The kinds of runs for which it is in [`WideOp::open`].
     is_open: RunMask,
-    /// Its tensors by what a visit can tell of them.
+    /// Its tensors, grouped by what a visit can distinguish.
     pub groups: TensorGroups,
-    /// Where there are many groups: what is kept from visit to visit.
+    /// The state of incremental visits, if there are many mappings.
     pub incremental: Option<Box<IncrementalVisit>>,
 }
 
 impl WideOp {
-    /// Starts with the op at `position`, all of whose tensors are yet to be looked at.
+    /// The initial state of the op at `position`: all of its tensors count as changed.
     ///
-    /// An edge of a manual computation, whose target looks different from its sources, has one source
-    /// and so is never wide.
+    /// An edge of a manual computation, whose target has another sharding than its sources, has one
+    /// source, so that it is never wide.
     pub fn new(
         state: &mut State<'_>,
         position: u32,
@@ -63,7 +63,8 @@ impl WideOp {
         Self { reader, components, open: vec![Vec::new(); num_runs], ..Self::default() }
     }
 
-    /// Looks at the tensors whose shardings have changed since the last visit, and at the spec.
+    /// Updates the state by the tensors whose shardings have changed since the last visit, and by
+    /// the spec.
     pub fn catch_up(
         &mut self,
         state: &mut State<'_>,
@@ -109,13 +110,13 @@ impl WideOp {
         }
     }
 
-    /// Marks `component` as one in which visits of all runs may change something.
+    /// Records that visits of all kinds of runs may change something in `component`.
     fn open(&mut self, component: u32) {
         for run in 0..self.open.len() {
             self.open_in(run, component);
         }
     }
-    /// Marks `component` as one in which visits in `run` may change something.
+    /// Records that visits in `run` may change something in `component`.
     pub fn open_in(&mut self, run: usize, component: u32) {
         let is_open = &mut self.components[component as usize].is_open;
         if *is_open & 1 << run == 0 {
@@ -123,7 +124,7 @@ impl WideOp {
             self.open[run].push(component);
         }
     }
-    /// Takes the components in which something may happen in `run`.
+    /// Takes the components in which a visit in `run` may change something.
     pub fn take_open(&mut self, run: usize) -> Vec<u32> {
         let open = std::mem::take(&mut self.open[run]);
         for &component in &open {
@@ -133,7 +134,7 @@ impl WideOp {
     }
 }
 
-/// Whether all parts of axes that a visit can meet nest, as far as it depends on `sharding`.
+/// Whether all sub-axes that visits can form from `sharding` nest.
 fn do_parts_nest(sharding: &TensorSharding, mesh: &Mesh, has_splits: bool) -> bool {
     sharding.axis_refs().all(|axis| {
         let size = mesh.axis_size(axis.axis);

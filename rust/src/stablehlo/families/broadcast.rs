@@ -1,4 +1,4 @@
-//! Ops of CHLO whose operands are broadcast to one shape.
+//! Definitions of CHLO ops whose operands are broadcast to a common shape.
 
 use crate::stablehlo::attribute_kinds::Kind;
 use crate::stablehlo::constraint::{self as takes, Alternative, Constraint, Form};
@@ -130,7 +130,7 @@ fn select(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     Ok(result(numpy(&[predicate, chosen, other]), element).into())
 }
 
-/// The shape of all operands, dims being aligned at the last one.
+/// The broadcast shape of all operands, aligned at the minor-most dim.
 fn numpy(operands: &[&ValueType]) -> Option<Shape> {
     let tensors: Vec<&Tensor> = operands.iter().map(|ty| ty.tensor()).collect::<Option<_>>()?;
     let is_exact = tensors.iter().all(|tensor| tensor.is_static() || !tensor.bounds().is_empty());
@@ -149,7 +149,7 @@ fn numpy(operands: &[&ValueType]) -> Option<Shape> {
 
 type Bounded = (Size, Size);
 
-/// Broadcasts one dim of two tensors whose sizes or bounds are known.
+/// Broadcasts one dim of two tensors with known sizes or bounds.
 fn exact(a: Bounded, b: Bounded) -> Option<Bounded> {
     match (a, b) {
         (a, b) if a.0 == Some(1) => Some(b),

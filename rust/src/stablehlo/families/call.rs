@@ -219,7 +219,7 @@ fn whole_output<'a>(op: &OpView<'a>) -> Cow<'a, ValueType> {
     }
 }
 
-/// The element of nested tuples at the path `indices`.
+/// The element at the path `indices` of nested tuples.
 fn part<'t>(whole: &'t ValueType, indices: &[i64]) -> Option<&'t ValueType> {
     indices.iter().try_fold(whole, |part, &index| {
         let ValueType::Tuple(elements) = part else { return None };
@@ -259,7 +259,7 @@ fn check_create_buffer(op: &OpView<'_>) -> Result<(), Mistake> {
     Err(of_op(format!("CreateBuffer custom_call {says}")))
 }
 
-/// Checks that `Pin` turns a tensor into a buffer, and `Unpin` a buffer into a tensor.
+/// Checks that `Pin` converts a tensor to a buffer, and `Unpin` a buffer to a tensor.
 fn check_pin(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
     let is_pin = name == "Pin";
     let (from, to) = if is_pin { ("tensor", "memref") } else { ("memref", "tensor") };

@@ -119,7 +119,7 @@ const ASYNC_DONE: Definition = Definition {
     ..NOTHING
 };
 
-/// The number of the channel, 0 if there is none.
+/// The channel id, 0 if there is none.
 fn channel(op: &OpView<'_>) -> i64 {
     let handle = op.attributes.value("channel_handle").and_then(|value| value.field("handle"));
     handle.and_then(AttrValue::as_int).unwrap_or(0)
@@ -197,7 +197,7 @@ fn all_reduce(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     reduced(op, &op.all_operands()?)
 }
 
-/// The types of what the computation makes of `operands`.
+/// The result types of the computation on `operands`.
 pub fn reduced(op: &OpView<'_>, operands: &[&Tensor]) -> Result<ResultTypes, Mistake> {
     let element = accumulators(op.region(0)?, operands).into_iter().next();
     let like = |operand: &&Tensor| {

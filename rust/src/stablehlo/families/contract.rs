@@ -107,7 +107,8 @@ fn check_dims(
     [distinct, in_range]
 }
 
-/// Whether the dims of one operand are distinct and in range, for few dims: `false` does not say that they are wrong.
+/// Whether the dims of one operand are distinct and in range, as a fast check for few dims: `false`
+/// means unknown.
 fn are_right(rank: usize, batching: &[i64], contracting: &[i64]) -> bool {
     let mut seen = 0_u64;
     for dims in [batching, contracting] {

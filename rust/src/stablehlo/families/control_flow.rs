@@ -1,4 +1,4 @@
-//! Branches, loops, barriers and returns.
+//! Definitions of branches, loops, barriers and returns.
 
 use crate::stablehlo::compatible::{all_compatible, least_specific};
 use crate::stablehlo::constraint as takes;

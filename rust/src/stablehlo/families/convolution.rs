@@ -191,7 +191,7 @@ fn groups(op: &OpView<'_>) -> (i64, i64) {
     (count("batch_group_count"), count("feature_group_count"))
 }
 
-/// The dims of the result of a convolution that was checked, with this window.
+/// The dims of the result of a valid convolution with this window.
 fn shape(op: &OpView<'_>, dims: &ConvDims<i64>, lists: &WindowLists) -> Result<Dims, Mistake> {
     let (lhs, rhs) = (op.operand(0)?, op.operand(1)?);
     let sizes = |side: &Tensor, dims: &[i64]| -> Sizes {

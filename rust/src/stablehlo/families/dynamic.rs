@@ -164,7 +164,7 @@ fn broadcast(op: &OpView<'_>) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Checks that the hints about which dims expand are distinct and in range.
+/// Checks that the hints on expanding dims are distinct and in range.
 fn check_hints(op: &OpView<'_>, rank: usize) -> Result<(), Mistake> {
     let hints = ["known_expanding_dimensions", "known_nonexpanding_dimensions"];
     let hints: Vec<i64> = hints.iter().flat_map(|name| op.attributes.ints(name)).copied().collect();

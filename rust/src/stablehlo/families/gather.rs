@@ -56,7 +56,7 @@ fn unique(dims: &[i64], name: &str) -> Result<(), Mistake> {
     ensure(is_unique(dims), || format!("expects {name} to not repeat, got: [{}]", list(dims)))
 }
 
-/// Checks the dimension numbers of a gather of `num_slice_sizes` dims.
+/// Checks the dimension numbers of a gather with `num_slice_sizes` slice sizes.
 fn check(
     operand: &Tensor,
     indices: &Tensor,
@@ -98,7 +98,7 @@ fn check(
     })
 }
 
-/// The size of the dim of `indices` that holds the parts of an index; 1 if `vector` is the rank.
+/// The size of the index vectors in `indices`; 1 if `vector`, their dim, is the rank.
 pub fn vector_size(indices: &Tensor, vector: i64) -> Size {
     let dim = usize::try_from(vector).unwrap_or(usize::MAX);
     indices.shape.get(dim).copied().unwrap_or(Some(1))

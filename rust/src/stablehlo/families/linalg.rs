@@ -1,4 +1,4 @@
-//! Linear algebra, Fourier transforms and random numbers.
+//! Definitions of linear algebra, Fourier transforms and random numbers.
 
 use crate::stablehlo::attribute_kinds::{Kind, I64};
 use crate::stablehlo::compatible::{compatible_shapes, compatible_sizes};
@@ -55,7 +55,7 @@ const FFT: Definition = Definition {
     ..NOTHING
 };
 const SCALAR: Constraint = &[Alternative::Tensor(Form::Scalar, &[E::BOOL, E::INTEGER, E::FLOAT])];
-/// Vectors that hold the sizes of a tensor's dims.
+/// Vectors with the sizes of a tensor's dims.
 pub const SIZES: Constraint = &[Alternative::Tensor(Form::StaticVector, &[E::INDEX, E::INTEGER])];
 const RNG: Definition = Definition {
     operands: &[one(SCALAR), one(SCALAR), one(SIZES)],

@@ -1,4 +1,4 @@
-//! The definitions, by families.
+//! The definitions, in families.
 
 mod broadcast;
 mod call;
@@ -58,13 +58,15 @@ fn families() -> impl Iterator<Item = &'static Family> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// Where the op of a name is: its list of families, its family and its place in it, each counted from 0; `None` ends a search.
+/// The position of an op: the indices of its list of families, of its family, and of the op in it;
+/// `None` is a free slot.
 type Slot = Option<(u8, u8, u8)>;
 
 /// At least twice as many as there are ops.
 const NUM_SLOTS: usize = 512;
 
-/// All ops, by the hashes of their names, an op whose slot is taken in the next free one.
+/// An open-addressing hash table of all ops: each is in the slot of its hash or in the next free
+/// one.
 static SLOTS: [Slot; NUM_SLOTS] = slots();
 
 const fn slots() -> [Slot; NUM_SLOTS] {
@@ -93,7 +95,7 @@ const fn slots() -> [Slot; NUM_SLOTS] {
     slots
 }
 
-/// Where the search for `op` of `dialect` starts.
+/// The first slot to search for `op` of `dialect`.
 const fn slot_of(dialect: &str, op: &str) -> usize {
     let mut hash = dialect.len();
     let mut at = 0;
@@ -104,7 +106,8 @@ const fn slot_of(dialect: &str, op: &str) -> usize {
     hash % NUM_SLOTS
 }
 
-/// The definition of the op called `name` in the version `shardy`; `None` if it is none of its `StableHLO` or CHLO.
+/// The definition of the op called `name` in the version `shardy`; `None` if that version has no
+/// such op of `StableHLO` or CHLO.
 pub fn definition_of(name: &str, shardy: Version) -> Option<&'static Definition> {
     let dot = name.bytes().position(|byte| byte == b'.')?;
     let (dialect, op) = (&name[..dot], &name[dot + 1..]);

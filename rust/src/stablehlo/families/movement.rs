@@ -250,7 +250,7 @@ fn concatenate(op: &OpView<'_>) -> Result<ResultTypes, Mistake> {
     for &input in &inputs {
         let bounded = |at: usize| (input.shape[at], input.bound(at));
         dims[dim] = joined(dims[dim], bounded(dim));
-        // Consecutive inputs with one type add nothing to what is known of the other dims.
+        // Consecutive inputs of the same type add no information on the other dims.
         if last.replace(input).is_some_and(|last| std::ptr::eq(last, input)) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Normalisation of batches.
+//! Definitions of batch normalization.
 
 use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::{compatible_sizes, of_compatible_shape};
@@ -44,7 +44,8 @@ const TRAINING: Definition = Definition {
     ..GRAD
 };
 
-/// The results of an op whose operands `whole` are batches and `features` have an element a feature.
+/// The result types of an op whose operands `whole` have all dims, and whose operands `features`
+/// have only the feature dim.
 fn infer(op: &OpView<'_>, whole: &[usize], features: &[usize]) -> Result<ResultTypes, Mistake> {
     for (group, what) in [(whole, "multi"), (features, "single")] {
         let ty = |at: &usize| op.operands.get(*at).ok_or_else(Mistake::silent);

@@ -36,7 +36,7 @@ const RAGGED_DOT: Definition = Definition {
     ..NOTHING
 };
 
-/// The kind of the dim that is split into groups.
+/// The role of the dim that is split into groups.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// A free dim of the left operand; the right one has a matrix for each group.

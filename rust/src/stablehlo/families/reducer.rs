@@ -1,4 +1,4 @@
-//! Checks regions that reduce two values to one.
+//! Checks reducer regions, which combine two values.
 
 use crate::stablehlo::compatible::{
     compatible_shapes, compatible_sizes, is_promotable, same_but_for_precision,
@@ -17,8 +17,8 @@ pub fn accumulators(region: &RegionView<'_>, inputs: &[&Tensor]) -> Vec<Element>
     region.returned.iter().filter_map(|ty| ty.element().cloned()).collect()
 }
 
-/// Checks that `region` reduces elements of `inputs` with the initial values `init_values`. Its values may
-/// have dims of the sizes `allowed`, in this order.
+/// Checks that `region` is a reducer for elements of `inputs` with the initial values
+/// `init_values`. Its values may have dims of the sizes `allowed`, in this order.
 pub fn check_reducer(
     region: &RegionView<'_>,
     inputs: &[&Tensor],
@@ -61,7 +61,7 @@ fn check_one(
     let result = &region.returned[at];
     for index in [at, count + at] {
         let arg = &region.args[index];
-        // Only the second of the two parameters may differ in precision.
+        // Only the second of the two arguments may have another precision.
         let is_same = if index == at { same_but_for_unknown_sizes } else { same_but_for_precision };
         ensure(is_same(result, arg), || {
             format!(

@@ -1,4 +1,4 @@
-//! Reductions of whole dims, and functions applied to each element.
+//! Definitions of reductions of whole dims, and of `map`.
 
 use super::reducer::check_reducer;
 use crate::inline_list::InlineList;
@@ -42,7 +42,7 @@ const MAP: Definition = Definition {
 /// The sizes and bounds of dims.
 type Dims = InlineList<(Size, Size), 4>;
 
-/// The number of inputs of a reduction, and sizes and bounds of the dims that are kept.
+/// The number of inputs of a reduction, and the sizes and bounds of the dims that are kept.
 fn inputs(op: &OpView<'_>) -> Result<(usize, Dims), Mistake> {
     let count = op.operands.len() / 2;
     if count == 0 {

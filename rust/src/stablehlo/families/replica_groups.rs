@@ -12,21 +12,21 @@ struct Groups<'a> {
     ids: Vec<i64>,
 }
 
-/// The groups of a collective; `None` if it has a mesh and axes instead.
+/// The groups of a collective; `None` if they are given by mesh axes.
 fn groups<'a>(attributes: &'a Attributes<'_>) -> Option<Groups<'a>> {
     let attribute = attributes.get("replica_groups")?;
     let (sizes, _) = attribute.dense_type()?;
     Some(Groups { sizes, ids: attribute.dense_ints()? })
 }
 
-/// The conditions on groups.
+/// Conditions on groups.
 #[derive(Clone, Copy)]
 pub struct GroupNeeds {
-    /// All groups must have one size.
+    /// All groups must have the same size.
     pub is_uniform: bool,
     /// There must be at least one group.
     pub is_global: bool,
-    /// The size of each group, if it is given.
+    /// The required size of each group, if any.
     pub size: Option<i64>,
 }
 
@@ -60,7 +60,7 @@ pub fn check_groups(attributes: &Attributes<'_>, needs: GroupNeeds) -> Result<()
     }
 }
 
-/// Whether `ids` are all numbers from 0 on, each once.
+/// Whether `ids` are the numbers from 0 on, each once.
 fn is_permutation(ids: &[i64]) -> bool {
     let mut is_seen = InlineList::<bool, 64>::repeat(false, ids.len());
     for &id in ids {

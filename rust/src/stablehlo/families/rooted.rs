@@ -1,6 +1,8 @@
-//! Collectives with a root in each group, the device that the data comes from or goes to.
+//! Definitions of collectives with a root in each group: the device that the data comes from or
+//! goes to.
 //!
-//! It is the first device of the group, or what the last operand says for each of the others.
+//! The root is the first device of the group, or the last operand gives the root for each of the
+//! other operands.
 
 use super::collective::{
     check_channel, check_computation, group_needs, reduced, ALL_REDUCE, CHANNEL, GLOBAL_IDS, GROUPS,
@@ -55,17 +57,17 @@ fn has_root_operand(op: &OpView<'_>) -> bool {
     op.attributes.get(ROOT.name).is_some()
 }
 
-/// The number of operands that hold data.
+/// The number of data operands.
 fn num_data(op: &OpView<'_>) -> usize {
     op.operands.len().saturating_sub(usize::from(has_root_operand(op)))
 }
 
-/// The types of the operands that hold data.
+/// The types of the data operands.
 fn data<'a>(op: &OpView<'a>) -> Result<Vec<&'a Tensor>, Mistake> {
     op.operands(0..num_data(op))
 }
 
-/// Checks the number of operands, and the one that says the roots.
+/// Checks the number of operands, and the operand with the roots.
 fn check_roots(op: &OpView<'_>, name: &str) -> Result<(), Mistake> {
     if !has_root_operand(op) {
         return ensure(!op.operands.is_empty(), || {

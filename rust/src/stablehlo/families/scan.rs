@@ -1,4 +1,5 @@
-//! Definition of scans: a function of the slices along a dim and of values carried from one to the next.
+//! Definition of scans: a function is applied to the slices along a dim, and to values carried from
+//! one slice to the next.
 
 use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::compatible::compatible;
@@ -49,7 +50,7 @@ fn without_dim(tensor: &Tensor, dim: usize) -> Tensor {
     Tensor::new(shape.into(), tensor.element.clone())
 }
 
-/// Checks that the segment sizes of the generic form add up to the lengths of their lists.
+/// Checks that the segment sizes of the generic form add up to the numbers of operands and results.
 fn check_segments(op: &OpView<'_>) -> Result<(), Mistake> {
     let is_generic = op.attributes.get("dimension").is_some_and(|dim| dim.text.is_some());
     let lists = [

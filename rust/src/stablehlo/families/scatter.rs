@@ -1,4 +1,4 @@
-//! Scatters.
+//! Definition of scatters.
 
 use super::reducer::{accumulators, check_reducer};
 use crate::stablehlo::attribute_kinds::Kind;
@@ -170,8 +170,8 @@ fn check_index_vector(indices: &[Size], dims: &IndexingDims<i64>) -> Result<(), 
     })
 }
 
-/// Checks the sizes of an update: window dims are no larger than those of the input, scatter dims have the sizes
-/// of the indices.
+/// Checks the sizes of an update: window dims are at most as large as those of the input, scatter
+/// dims have the sizes of the indices.
 fn check_update(
     input: &Tensor,
     indices: &[Size],

@@ -1,4 +1,5 @@
-//! Definitions of ops that create tensors (`constant`, `iota`), and of those that rearrange the elements of one.
+//! Definitions of ops that create tensors (`constant`, `iota`), and of ops that rearrange the
+//! elements of one tensor.
 
 use crate::stablehlo::attribute_kinds::{Kind, INDEX};
 use crate::stablehlo::attributes::Attribute;
@@ -120,7 +121,7 @@ fn reshape(op: &OpView<'_>) -> Result<(), Mistake> {
     same_num_elements(operand, result)
 }
 
-/// Checks that operand and result have equally many elements if their sizes are static.
+/// Checks that operand and result have the same number of elements, if their shapes are static.
 pub fn same_num_elements(operand: &Tensor, result: &Tensor) -> Result<(), Mistake> {
     let (Some(has), Some(got)) = (operand.num_elements(), result.num_elements()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Sorting, and the largest elements.
+//! Definitions of sorting and top-k.
 
 use crate::shardy::Change;
 use crate::stablehlo::attribute_kinds::{Kind, I64};

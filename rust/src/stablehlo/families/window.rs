@@ -1,4 +1,5 @@
-//! Windows over tensors: checks of their attributes, the result shapes, and windowed reductions.
+//! Checks of window attributes, the shapes of windowed ops, and the definitions of windowed
+//! reductions.
 
 use super::reducer::{accumulators, check_reducer};
 use crate::stablehlo::attribute_kinds::Kind;
@@ -65,7 +66,7 @@ pub fn window_lists(
     WindowLists::read(|name| attributes.value(name), dilations).ok_or_else(Mistake::silent)
 }
 
-/// The dims of a window of these sizes, whose other lists are `lists`.
+/// The dims of a window with these sizes and the other attributes in `lists`.
 pub fn window_dims(lists: &WindowLists, sizes: &[Size]) -> Result<Vec<WindowDim>, Mistake> {
     let count = sizes.len();
     for (len, what) in [
@@ -107,7 +108,7 @@ pub fn num_windows(base: &[Size], window: &[WindowDim]) -> Sizes {
     base.iter().zip(window).map(|(base, dim)| dim.num_windows(*base)).collect()
 }
 
-/// The inputs of a reduction over windows, and the window.
+/// The inputs of a windowed reduction, and the window.
 fn inputs<'v>(op: &'v OpView<'_>) -> Result<(Vec<&'v Tensor>, Vec<WindowDim>), Mistake> {
     let inputs = op.operands(0..op.operands.len() / 2)?;
     ensure(!inputs.is_empty(), || "requires at least 1 input value".to_owned())?;
