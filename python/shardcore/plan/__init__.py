@@ -164,7 +164,7 @@ def _found(reading: Reading, wanted: Wanted, stages: str | int | Iterable[int] |
     from shardcore.plan.planner import Planner
 
     if stages is None:
-        return Planner(reading, wanted, reading.start).plan()
+        return Planner(reading, wanted).plan()
     from shardcore.plan.stages import StagesPlanner, counts
 
     return StagesPlanner(reading, wanted, wanted.meshes[0].num_devices, counts(stages)).plan()

@@ -54,16 +54,16 @@ _SEARCH_SHARE = 0.75
 class Planner:
     """Plans one program."""
 
-    def __init__(self, reading: Reading, wanted: Wanted, start: float) -> None:
+    def __init__(self, reading: Reading, wanted: Wanted, start: float | None = None) -> None:
         """Prepare a plan of the program that was read; its time begins at ``start``, as
-        ``time.monotonic()`` says.
+        ``time.monotonic()`` says, or when it was read.
 
         Raises:
             PlanError: nothing fits (``does-not-fit``).
         """
         self._program, self._wanted = reading.program, wanted
         self._by_role = reading.given_by_role(wanted.meshes)
-        self._start = start
+        self._start = reading.start if start is None else start
         self._ports, self._sessions, self._alone = reading.ports, reading.sessions, reading.alone
         self._roles, self._meanings = reading.roles, reading.meanings
         links = wanted.links()

@@ -133,7 +133,7 @@ class StagesPlanner:
             share = _WITHOUT_SHARE if counts else 1.0
             timed = replace(wanted, seconds=wanted.seconds * share)
             try:
-                whole = Planner(self._reading, timed, self._reading.start).plan()
+                whole = Planner(self._reading, timed).plan()
                 self._most = whole.cost.step_seconds
             except PlanError as error:
                 if error.code != "does-not-fit":
