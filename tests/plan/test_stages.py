@@ -81,7 +81,7 @@ def test_no_pipeline_that_people_write_is_faster(module: Module, found: Plan) ->
         oracle = every(module, stages, LIMIT)
         assert found.step_seconds <= oracle * 1.001
         if stages in steps:
-            assert steps[stages] <= oracle * 1.02, stages
+            assert steps[stages] <= oracle * 1.05, stages
 
 
 def test_the_plan_says_what_it_is(found: Plan) -> None:
