@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import random
+from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from shardcore import Module, PlanError
+from shardcore.calculus.hardware import hardware
 from shardcore.cli import main
-from shardcore.pipeline import SCHEDULES, Pipeline, find, run
+from shardcore.pipeline import SCHEDULES, Part, Pipeline, find, find_layers, run
 from shardcore.pipeline.cuts import chunk, parts
+from shardcore.pipeline.schedules import LOOPED, check
+from shardcore.pipeline.search import PipelineSearch, links_of
 
 from tests.pipeline import programs
 
@@ -175,3 +182,37 @@ def test_text(found: Pipeline) -> None:
     assert str(found).startswith(found.best.schedule)
     assert found.best.schedule in repr(found)
     assert found._repr_svg_() == found.best.timeline.svg()
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_no_pipeline_is_below_its_bound(name: str) -> None:
+    """What is not computed, as its bound is too long, is not faster than that."""
+    rng = random.Random(name)
+
+    def part() -> Part:
+        return Part(*(rng.choice([0.0, rng.random()]) for _ in range(6)))
+
+    layers = replace(
+        find_layers(programs.step(8), "tpu-v5p"),
+        before=part(),
+        layers=tuple(part() for _ in range(8)),
+        after=part(),
+    )
+    search = PipelineSearch(layers, math.inf, links_of(hardware("tpu-v5p"), {}), None)
+    for stages, micro_batches in itertools.product((1, 2, 4), (1, 3, 4, 8)):
+        for turns in (1, 2) if name in LOOPED else (1,):
+            try:
+                check(name, stages * turns, stages, micro_batches)
+            except PlanError:
+                continue
+            for sizes in rng.sample(cuts_of(8, stages * turns), 1):
+                send = search._send(stages, micro_batches)
+                found = search._candidate(name, stages, turns, micro_batches, sizes, send)
+                bound = search._bound(name, sizes, stages, micro_batches, send.achieved)
+                assert bound <= found.step_seconds * (1 + 1e-9)
+
+
+def cuts_of(count: int, chunks: int) -> list[tuple[int, ...]]:
+    """The ways to divide so many layers."""
+    inner = combinations(range(1, count), chunks - 1)
+    return [tuple(b - a for a, b in pairwise([0, *ends, count])) for ends in inner]

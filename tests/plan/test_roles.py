@@ -7,6 +7,7 @@ from shardcore.calculus.hardware import hardware
 from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
+from shardcore.plan.reading import Reading
 
 
 def blocks() -> Module:
@@ -45,7 +46,7 @@ func.func @main({arguments}) -> {out} {{{body}
 def planner() -> Planner:
     chip = hardware("tpu-v5e")
     wanted = Wanted((Mesh({"a": 4}),), chip, chip.hbm_bytes, "time", 60.0, None, {}, None)
-    return Planner(read(blocks(), ()), wanted)
+    return Planner(Reading(read(blocks(), ()), wanted), wanted)
 
 
 def test_layers_with_numbers_in_their_names_and_their_momentum_are_one_role() -> None:

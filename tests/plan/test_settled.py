@@ -10,6 +10,7 @@ from shardcore.plan.fewest import patterns
 from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
+from shardcore.plan.reading import Reading
 from shardcore.plan.settled import open_ports
 
 from tests.plan.ports import unlike
@@ -69,7 +70,7 @@ func.func @main(
     mesh = Mesh({"a": 8})
     chip = hardware(CHIP)
     wanted = Wanted((mesh,), chip, chip.hbm_bytes, "time", 60.0, None, {}, None)
-    planner = Planner(read(module, ()), wanted)
+    planner = Planner(Reading(read(module, ()), wanted), wanted)
     trials, roles = planner._trials, planner._roles
     dims = {"%0, %1": ((), ()), "%2, %3": ((), ("a",)), "result['n']": ((), ())}
     [trial] = trials.run(mesh, [tuple(dims.get(role.name) for role in roles)])

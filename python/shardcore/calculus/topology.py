@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from operator import index
 
 from shardcore._core import AxisRef, Mesh
@@ -288,8 +289,8 @@ def _fitting(
 def _in_order(
     inside: Mapping[str, int], parts: tuple[int, ...]
 ) -> dict[str, tuple[int, ...]] | None:
-    """For each mesh axis the next physical axes whose sizes make up its size; ``None`` if none
-    do."""
+    """Give each mesh axis the next physical axes that make up its size, or else others that do;
+    ``None`` if none do."""
     found: dict[str, tuple[int, ...]] = {}
     place = 0
     for name, size in inside.items():
@@ -304,9 +305,27 @@ def _in_order(
             taken.append(place)
             place += 1
         if chips != size:
-            return None
+            return _in_any_order(list(inside.items()), parts, tuple(range(len(parts))))
         found[name] = tuple(taken)
     return found
+
+
+def _in_any_order(
+    axes: Sequence[tuple[str, int]], parts: tuple[int, ...], free: tuple[int, ...]
+) -> dict[str, tuple[int, ...]] | None:
+    """Give each of ``axes`` some of the ``free`` physical axes that make up its size."""
+    if not axes:
+        return {}
+    (name, size), *others = axes
+    for count in range(len(free) + 1):
+        for own in combinations(free, count):
+            if math.prod(parts[place] for place in own) != size:
+                continue
+            rest = tuple(place for place in free if place not in own)
+            found = _in_any_order(others, parts, rest)
+            if found is not None:
+                return {name: own, **found}
+    return None
 
 
 def _physical(

@@ -78,6 +78,14 @@ def count(text: str) -> int:
     return int(text) if len(text) <= _MAX_DIGITS else _MAX_COUNT
 
 
+def counts(text: str) -> list[int]:
+    """The numbers above 0 that ``text``, ``2,4,8``, denotes, as the type of an argument."""
+    found = [count(part) for part in text.split(",")]
+    if not all(0 < each <= 1 << 16 for each in found):
+        raise argparse.ArgumentTypeError(f"expected numbers above 0, got {text!r}")
+    return found
+
+
 def shape(text: str) -> tuple[int, ...]:
     """A shape, ``8x16`` or ``8,16``; the empty text is the shape of a scalar."""
     sizes = tuple(count(size) for size in text.replace("x", ",").split(",")) if text else ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from shardcore.cli.options import (
     add_program,
-    count,
+    counts,
     print_json,
     progress_bar,
     read_module,
@@ -28,11 +28,11 @@ def add(commands: Any) -> None:
     parser.set_defaults(command=run, parser=parser)
     add_program(parser)
     parser.add_argument(
-        "--stages", type=_counts, metavar="S,...", help="numbers of stages to try [2,4,8,16]"
+        "--stages", type=counts, metavar="S,...", help="numbers of stages to try [2,4,8,16]"
     )
     parser.add_argument(
         "--micro-batches",
-        type=_counts,
+        type=counts,
         metavar="M,...",
         help="numbers of micro-batches to try [powers of two that divide the batch of a device]",
     )
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--chunks",
-        type=_counts,
+        type=counts,
         metavar="V,...",
         help="chunks of layers a stage, for schedules that have several [2,4]",
     )
@@ -81,10 +81,3 @@ def run(options: argparse.Namespace) -> int:
 
         show(pipeline_parts(found))
     return 0
-
-
-def _counts(text: str) -> list[int]:
-    found = [count(part) for part in text.split(",")]
-    if not all(0 < each <= 1 << 16 for each in found):
-        raise argparse.ArgumentTypeError(f"expected numbers above 0, got {text!r}")
-    return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 import shardcore
-from shardcore import entry_point
+from shardcore import entry_point, files
 from shardcore.cli.options import (
     add_program,
+    counts,
     print_json,
     print_text,
     progress_bar,
@@ -47,6 +49,32 @@ def add(commands: Any) -> None:
         "--devices", type=_devices, metavar="N", help="consider all meshes of so many devices"
     )
     parser.add_argument(
+        "--pipeline",
+        action="store_true",
+        help="plan stages of a pipeline, too: all numbers of them that divide the devices",
+    )
+    parser.add_argument(
+        "--stages",
+        type=counts,
+        metavar="S,...",
+        help="numbers of stages to choose from, of which 1 is a plan without",
+    )
+    parser.add_argument(
+        "--limits",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=...",
+        help="memory=16GiB, host-memory=64GiB, micro-batch=2, schedules=1f1b,gpipe, or by the name "
+        "of an axis what it may be for, model=tensor,expert",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="PLAN.json",
+        help="an existing plan, as --json prints it: say what is worth changing, in order",
+    )
+    parser.add_argument(
         "--keep",
         action="append",
         default=[],
@@ -71,7 +99,16 @@ def add(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    # The planner is not imported with the command line.
+    from shardcore.plan.limits import Limits, parse_limits
+
     module = read_module(options.file, options.shardy)
+    try:
+        limits = parse_limits(options.limits)
+        Limits.of(limits)
+        start = None if options.start is None else json.loads(files.read(options.start))
+    except ValueError as error:
+        options.parser.error(str(error))
     with progress_bar() as progress:
         found = shardcore.plan(
             module,
@@ -82,6 +119,9 @@ def run(options: argparse.Namespace) -> int:
             options.keep,
             options.seconds,
             minimize=options.minimize,
+            stages=options.stages or ("any" if options.pipeline else None),
+            limits=limits,
+            start=start,
             progress=progress,
             **cost_options(options),
         )

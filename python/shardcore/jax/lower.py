@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -101,7 +102,14 @@ def lower(
         devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
         traced = ask(jitted.trace, *args, of=fn, by=lower, **kwargs)
-        program = _lower_traced(traced, found, platform, fn, devices)
+        program = _lower_traced(
+            traced,
+            found,
+            platform,
+            fn,
+            devices,
+            functools.partial(_anew, fn, options, args, kwargs),
+        )
     return program.annotated(in_shardings, out_shardings)
 
 
@@ -168,6 +176,7 @@ def _lower_traced(
     platform: str | None,
     fn: Any = None,
     devices: jax.sharding.Mesh | None = None,
+    retrace: Callable[[], Any] | None = None,
 ) -> Lowered:
     """Lower ``traced``. Callbacks into this process work on the devices of ``mesh`` only."""
     own = mesh if isinstance(mesh, jax.sharding.Mesh) else devices
@@ -177,7 +186,7 @@ def _lower_traced(
         traced = without_host(traced)
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
     program = from_jax_lowered(lowered, mesh, devices)
-    return program.with_unreduced_results(traced.out_info).of_traced(given)
+    return program.with_unreduced_results(traced.out_info).of_traced(given, retrace)
 
 
 def _own(staged: Any) -> Any:
@@ -219,6 +228,16 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
             "give them in one place",
         )
     return ask(jax.jit, inner, **own, **options)
+
+
+def _anew(fn: Any, options: dict[str, Any], args: Any, kwargs: Any) -> Any:
+    """``fn`` traced once more, though JAX knows it."""
+    own = options_of(fn) if isinstance(fn, jax.stages.Wrapped) else None
+    inner = getattr(fn, "__wrapped__", fn) if own is not None else fn
+
+    unknown: Any = functools.wraps(inner)(lambda *args, **kwargs: inner(*args, **kwargs))
+    jitted = jax.jit(unknown, **{**(own or {}), **options})
+    return _own(jitted.trace(*args, **kwargs))
 
 
 def _has_no_options(jitted: Any) -> bool:

@@ -43,6 +43,7 @@ class Lowered:
         trees: Trees | None,
         mesh: JaxMesh | None,
         traced: Any = None,
+        retrace: Callable[[], Any] | None = None,
     ) -> None:
         expect(module, Module)
         expect(trees, Trees, type(None))
@@ -54,7 +55,7 @@ class Lowered:
         """The program before propagation, with the shardings that the user gave."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
-        self._traced = traced
+        self._traced, self._retrace = traced, retrace
 
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
@@ -105,7 +106,7 @@ class Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
-        return Lowered(module, self._trees, self._mesh, self._traced)
+        return Lowered(module, self._trees, self._mesh, self._traced, self._retrace)
 
     def _edits(
         self, kind: int, ports: list[Port], shardings: list[Any]
@@ -199,10 +200,10 @@ class Lowered:
         expect(mesh, Mesh)
         return self._wrap(mesh)(result)
 
-    def of_traced(self, traced: Any) -> Lowered:
-        """Return the program together with the ``jax.stages.Traced`` that it was lowered from,
-        which :meth:`applied` jits."""
-        return Lowered(self.module, self._trees, self._mesh, traced)
+    def of_traced(self, traced: Any, retrace: Callable[[], Any] | None = None) -> Lowered:
+        """Return the program with the ``jax.stages.Traced`` that it was lowered from, which
+        :meth:`applied` runs, and what traces the function anew."""
+        return Lowered(self.module, self._trees, self._mesh, traced, retrace)
 
     def applied(
         self,
@@ -212,6 +213,7 @@ class Lowered:
         *,
         devices: Sequence[Any] | None = None,
         keeps_constraints: bool = False,
+        pipeline: tuple[str, int, int] | None = None,
     ) -> Any:
         """Return the function, jitted over ``mesh`` with these shardings instead of its own.
 
@@ -222,6 +224,8 @@ class Lowered:
                 expression that computes it, its primitive, its shape and its spec.
             devices: the devices to run on; by default the first of ``jax.devices()``.
             keeps_constraints: whether the function's own constraints stay.
+            pipeline: the code of a pipeline, of :func:`shardcore.pipeline.to_python`, that takes
+                the place of the scan over the layers; their number, and that of micro-batches.
 
         Raises:
             LoweringError: the program was not lowered from a function (``not-a-function``), the
@@ -235,12 +239,26 @@ class Lowered:
             raise mistake("not-a-function", "the program was lowered before it was given", hint)
         wanted = [Wanted(*each) for each in constraints]
         over = mesh_on_devices(mesh, self._mesh, devices)
-        found = applied(self._traced, shardings, wanted, over, keeps_constraints=keeps_constraints)
+        own = self._traced
+        if pipeline is not None:
+            own = self._pipelined(pipeline, over)
+        found = applied(own, shardings, wanted, over, keeps_constraints=keeps_constraints)
         missing = next((each for each in wanted if not each.is_found), None)
         if missing is not None:
             said = f"no {missing.primitive} of shape {missing.shape} is traced"
             raise mistake("lowering", f"{said} at {missing.location}", "plan the function anew")
         return found
+
+    def _pipelined(self, pipeline: tuple[str, int, int], mesh: Any) -> Any:
+        from shardcore.jax.pipelined import Pipelined, traced
+
+        if self._retrace is None:
+            hint = "lower a function by shardcore.jax.lower"
+            raise mistake("not-a-function", "the program was traced before it was given", hint)
+        code, layers, micro_batches = pipeline
+        names: dict[str, Any] = {}
+        exec(compile(code, "<pipeline>", "exec"), names)
+        return traced(self._retrace, Pipelined(layers, micro_batches, names["pipelined"], mesh))
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import module_html

@@ -95,7 +95,6 @@ class Partitioned:
         """The global program, with the shardings used for partitioning.
 
         Under ``least`` its calls may be inlined; arguments and results are those of the result.
-
         """
         self.module = module
         """The per-device program: StableHLO with local types and collectives."""

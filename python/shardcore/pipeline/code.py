@@ -8,7 +8,7 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.pipeline.orders import KEEPING
 from shardcore.pipeline.schedules import check
 
-_CODE = '''\
+_HEAD = '''\
 """A scan over {layers} layers as a pipeline by the schedule {schedule}."""
 
 from functools import partial
@@ -18,7 +18,9 @@ import jax.numpy as jnp
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-STAGES, CHUNKS, MICRO_BATCHES = {stages}, {chunks}, {micro_batches}
+'''
+_SIZES = "STAGES, CHUNKS, MICRO_BATCHES = {stages}, {chunks}, {micro_batches}\n"
+_MESH = '''\
 AXES = {axes}
 
 
@@ -26,7 +28,8 @@ def make_mesh(devices=None):
     """The mesh: stages, and the axes that the layers are sharded over."""
     types = (AxisType.Auto,) * len(AXES)
     return jax.make_mesh(tuple(AXES.values()), tuple(AXES), axis_types=types, devices=devices)
-
+'''
+_RUN = '''
 
 def pipelined(layer, x, weights, mesh):
     """What `jax.lax.scan(layer, x, weights)[0]` returns, for a `layer` that treats the sequences of
@@ -45,7 +48,7 @@ def pipelined(layer, x, weights, mesh):
         mesh=mesh,
         in_specs=(P(None, "stage"), P()),
         out_specs=P("stage"),
-        axis_names={{"stage"}},
+        axis_names={"stage"},
         check_vma=False,
     )
     def run(weights, batch):
@@ -94,6 +97,19 @@ def to_python(
     Raises:
         PlanError: there is no such code for the program or the schedule (``schedule``).
     """
+    text = definition(schedule, layers, stages, chunks, micro_batches)
+    sizes, run = text.split("\n", 1)
+    head = _HEAD.format(schedule=schedule, layers=layers)
+    mesh = _MESH.format(axes=repr({"stage": stages, **axes}).replace("'", '"'))
+    return f"{head}{sizes}\n{mesh}{run}"
+
+
+def definition(schedule: str, layers: int, stages: int, chunks: int, micro_batches: int) -> str:
+    """Return the function of :func:`to_python`, and the constants that it uses.
+
+    Raises:
+        PlanError: as for :func:`to_python`.
+    """
     check(schedule, stages * chunks, stages, micro_batches)
     if schedule not in KEEPING:
         raise PlanError(
@@ -113,11 +129,4 @@ def to_python(
                 "take other stages or chunks",
             )
         )
-    return _CODE.format(
-        schedule=schedule,
-        layers=layers,
-        stages=stages,
-        chunks=chunks,
-        micro_batches=micro_batches,
-        axes=repr({"stage": stages, **axes}).replace("'", '"'),
-    )
+    return _SIZES.format(stages=stages, chunks=chunks, micro_batches=micro_batches) + _RUN

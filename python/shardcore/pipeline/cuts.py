@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import reduce
 from itertools import accumulate
 
+import numpy as np
+
 from shardcore.pipeline.layers import Layers, Part
 from shardcore.pipeline.orders import Chunk
 
@@ -105,14 +107,10 @@ def cut(
             first = low
         return tuple(sizes)
 
-    possible = sorted(
-        {
-            time(number, first, end)
-            for number in {0, min(1, last), last}
-            for first in range(count)
-            for end in range(first + 1, count + 1)
-        }
-    )
+    inside = np.array(times)
+    runs = np.unique((inside - inside[:, None])[np.triu_indices(count + 1, 1)])
+    extra = {ends[0] + (0 if last else ends[1]), ends[1] if last else 0.0, 0.0}
+    possible = np.unique(np.concatenate([runs + more for more in extra]))
     low, high = 0, len(possible) - 1
     if within(possible[high]) is None:
         return None

@@ -65,6 +65,10 @@ class Part:
         """Return the differences."""
         return Part(**{name: at - getattr(other, name) for name, at in vars(self).items()})
 
+    def at_least_nothing(self) -> Part:
+        """Return it with 0 for what is below."""
+        return Part(**{name: max(at, 0) for name, at in vars(self).items()})
+
     def scaled(self, factor: float) -> Part:
         """Return a copy with its seconds multiplied by ``factor``."""
         names = ("forward", "backward_input", "backward_weight", "fixed_forward", "fixed_backward")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore._core import AxisRef, Mesh, Module, Result
 from shardcore.bounded import items, shown
@@ -12,7 +14,7 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.pipeline.answer import Candidate, Pipeline
 from shardcore.pipeline.cuts import Cut, chunk, cut, neighbours, parts, seconds
 from shardcore.pipeline.layers import Layers, Part, find_layers
-from shardcore.pipeline.orders import KEEPING
+from shardcore.pipeline.orders import KEEPING, SPLIT
 from shardcore.pipeline.schedules import LOOPED, SCHEDULES, check, run
 from shardcore.units import format_bytes, format_bytes_up
 
@@ -69,20 +71,14 @@ def find(
     """
     layers = find_layers(program, hardware, **options)
     limit = _limit(memory, layers.cost.hardware)
-    search = _Search(layers, limit, _links(layers, options), _mesh(program))
+    search = PipelineSearch(layers, limit, links_of(layers.cost.hardware, options), _mesh(program))
     names = _list(schedules, SCHEDULES)
     turns = _list(chunks, TURNS)
     counts = _list(stages, [n for n in STAGES if n <= len(layers.layers)] or [len(layers.layers)])
     batches = _list(micro_batches, _divisors(layers.batch))
     for name in names:
         check(name, 1, 1, 1)
-    tasks = [
-        (name, count, turn, batch)
-        for count in counts
-        for batch in batches
-        for name in names
-        for turn in (turns if name in LOOPED else (1,))
-    ]
+    tasks = list(tasks_of(counts, batches, names, turns))
     for at, task in enumerate(tasks):
         if progress is not None:
             progress("pipelines", at / len(tasks))
@@ -90,49 +86,116 @@ def find(
     return search.answer()
 
 
-class _Search:
-    """Pipelines for the given layers; the best of each kind is kept."""
+def tasks_of(
+    stages: Iterable[int], batches: Iterable[int], names: Iterable[str], turns: Iterable[int]
+) -> Iterator[tuple[str, int, int, int]]:
+    """Yield what :meth:`PipelineSearch.add` takes, for each of these."""
+    for count, batch, name in itertools.product(stages, batches, names):
+        for turn in turns if name in LOOPED else (1,):
+            yield name, count, turn, batch
+
+
+class _Prepared(NamedTuple):
+    """A pipeline whose timeline is not known yet."""
+
+    name: str
+    stages: int
+    turns: int
+    micro_batches: int
+    sizes: Cut
+    send: Transfer
+    bound: float
+    """Seconds that no step is below."""
+
+
+class PipelineSearch:
+    """Pipelines for some layers, of which the best of each kind are kept."""
 
     def __init__(self, layers: Layers, limit: float, links: Links, mesh: Mesh | None) -> None:
         self._layers, self._limit, self._links = layers, limit, links
         self._sizes = dict(mesh.shape) if mesh is not None else {}
         self._own = mesh.num_devices if mesh is not None else 1
         self._best: dict[tuple[str, int], Candidate] = {}
+        self._cuts: dict[tuple[int, int, int, bool], Cut] = {}
         self._least: float | None = None
         self.tried = 0
         self._refused: PlanError | None = None
 
     def add(self, name: str, stages: int, turns: int, micro_batches: int) -> None:
-        """Evaluate a pipeline, and keep it if it is the best of its kind that fits."""
+        """Compute a pipeline, and keep it if it is the best of its kind that fits."""
+        found = self._prepared(name, stages, turns, micro_batches)
+        known = self._best.get((name, stages))
+        if found is not None and (known is None or found.bound < known.step_seconds):
+            self._keep(found)
+
+    def add_fastest(
+        self, tasks: Iterable[tuple[str, int, int, int]], most: float, near: float = 1.0
+    ) -> None:
+        """Compute pipelines, each what :meth:`add` takes, those first whose bound is shortest,
+        until no other can take less than ``most`` seconds, or the best that fits times ``near``."""
+        prepared = [found for task in tasks if (found := self._prepared(*task)) is not None]
+        for found in sorted(prepared, key=lambda each: each.bound):
+            best = self.best
+            if found.bound >= min(most, math.inf if best is None else best.step_seconds * near):
+                break
+            if not self._is_too_large(found):
+                self._keep(found)
+
+    def _prepared(self, name: str, stages: int, turns: int, micro_batches: int) -> _Prepared | None:
+        """A pipeline with its cut; ``None`` if there is none."""
         try:
             self._check(stages * turns, micro_batches)
             check(name, stages * turns, stages, micro_batches)
         except PlanError as error:
             self._refused = self._refused or error
-            return
+            return None
+        key = stages, turns, micro_batches, turns == 1 and name in KEEPING
+        found = self._cuts.get(key)
+        if found is None:
+            found = self._cuts[key] = self._cut(*key)
         send = self._send(stages, micro_batches)
+        bound = self._bound(name, found, stages, micro_batches, send.achieved)
+        return _Prepared(name, stages, turns, micro_batches, found, send, bound)
+
+    def _cut(self, stages: int, turns: int, micro_batches: int, keeps: bool) -> Cut:
+        """The cut whose slowest chunk is the fastest, within the memory if there is such a cut."""
 
         def fits(number: int, part: Part) -> bool:
             if turns > 1:
                 return True
-            live = _live(name, number, stages, micro_batches)
+            live = micro_batches if keeps else min(stages - number, micro_batches)
             kept = live * part.activation_bytes / micro_batches
             return self._held(part, stages, micro_batches) + kept <= self._limit
 
-        found = cut(self._layers, stages * turns, micro_batches, fits)
-        if found is None:
-            # If nothing fits, the error names the one with the least memory.
-            found = cut(self._layers, stages * turns, micro_batches, lambda *_: True)
+        chunks = stages * turns
+        # What takes least memory is said where nothing fits.
+        found = cut(self._layers, chunks, micro_batches, fits) or cut(
+            self._layers, chunks, micro_batches, lambda *_: True
+        )
         assert found is not None
-        known = self._best.get((name, stages))
-        if known is not None and self._bound(found, stages, micro_batches) >= known.step_seconds:
-            return
-        best = self._candidate(name, stages, turns, micro_batches, found, send)
+        return found
+
+    def _is_too_large(self, of: _Prepared) -> bool:
+        """Whether stages take more than the limit before any time is known."""
+        found = parts(self._layers, of.sizes)
+        for stage in range(of.stages):
+            own = reduce(Part.__add__, found[stage :: of.stages])
+            live = of.micro_batches if of.name in KEEPING else 1
+            kept = live * own.activation_bytes / of.micro_batches / of.turns
+            kept *= of.turns if of.name in KEEPING else 1
+            if self._held(own, of.stages, of.micro_batches) + kept > self._limit:
+                return True
+        return False
+
+    def _keep(self, of: _Prepared) -> None:
+        best = self._candidate(of.name, of.stages, of.turns, of.micro_batches, of.sizes, of.send)
+        key = of.name, of.stages
+        known = self._best.get(key)
         self._least = min(best.peak_bytes, self._least or best.peak_bytes)
         if best.peak_bytes <= self._limit and (
             known is None or best.step_seconds < known.step_seconds
         ):
-            self._best[name, stages] = best
+            self._best[key] = best
 
     def _check(self, chunks: int, micro_batches: int) -> None:
         """Check that there are enough layers and sequences."""
@@ -155,8 +218,9 @@ class _Search:
                 )
             )
 
-    def answer(self) -> Pipeline:
-        """Return the best of all, with the best of the other kinds.
+    def answer(self, most: int | None = None) -> Pipeline:
+        """Return the best of all, with the best of other kinds; only the ``most`` best are improved
+        by other cuts.
 
         Raises:
             PlanError: as for :func:`find`.
@@ -174,9 +238,9 @@ class _Search:
                     "ask for more stages or micro-batches, or give more memory",
                 )
             )
-        ranked = sorted(
-            map(self._improved, self._best.values()), key=lambda each: each.device_seconds
-        )
+        ranked = sorted(self._best.values(), key=lambda each: each.device_seconds)
+        ranked[:most] = map(self._improved, ranked[:most])
+        ranked.sort(key=lambda each: each.device_seconds)
         best = ranked[0]
         others: list[Candidate] = []
         for other in ranked[1:]:
@@ -232,10 +296,27 @@ class _Search:
         work = (self._layers.working_bytes + received) / micro_batches
         return part.parameter_bytes + part.gradient_bytes + self._layers.rest.parameter_bytes + work
 
-    def _bound(self, sizes: Cut, stages: int, micro_batches: int) -> float:
-        """A lower bound of the seconds of the step, without waiting."""
-        found = [seconds(part, micro_batches) for part in parts(self._layers, sizes)]
-        return max(sum(found[stage::stages]) for stage in range(stages))
+    def _bound(self, name: str, sizes: Cut, stages: int, micro_batches: int, send: float) -> float:
+        """Seconds of the step, at least: each stage computes what it has, after the first
+        micro-batch has come through those before it, and before the last one has gone back."""
+        found = parts(self._layers, sizes)
+        first = [chunk(part, micro_batches, send) for part in found[:stages]]
+        most = way = 0.0
+        for stage, one in enumerate(first):
+            own = found[stage::stages]
+            busy = sum(seconds(part, micro_batches) for part in own)
+            # Gradients of parameters may wait until the last one has gone back.
+            late = sum(part.update for part in own) if name not in SPLIT else 0.0
+            most = max(most, busy - late + way)
+            way += one.forward + send
+            if name not in SPLIT:
+                way += one.backward_input + one.backward_weight + send
+        return most
+
+    @property
+    def best(self) -> Candidate | None:
+        """The fastest of what was found to fit."""
+        return min(self._best.values(), key=lambda each: each.step_seconds, default=None)
 
     def _send(self, stages: int, micro_batches: int) -> Transfer:
         from shardcore.costs.build import NOTHING
@@ -247,21 +328,15 @@ class _Search:
         return self._links.cost("collective_permute", mesh, (AxisRef(_STAGE),), num_bytes)
 
 
-def _live(name: str, stage: int, stages: int, micro_batches: int) -> int:
-    """The micro-batches whose activations a stage with one chunk keeps; a lower bound if gradients
-    of parameters are delayed.
-    """
-    return micro_batches if name in KEEPING else min(stages - stage, micro_batches)
-
-
-def _links(layers: Layers, options: dict[str, Any]) -> Links:
+def links_of(hardware: Hardware, options: Mapping[str, Any]) -> Links:
+    """Return the links that stages send over, under options of :func:`shardcore.cost`."""
     from shardcore.calculus.collective_time import TimeOptions
     from shardcore.calculus.slices import networked
     from shardcore.costs.links import Links
 
     names = ("exact", "efficiency", "one_way")
     known = {name: options[name] for name in names if name in options}
-    chip = networked(layers.cost.hardware, options.get("dcn"))
+    chip = networked(hardware, options.get("dcn"))
     return Links(chip, options=TimeOptions(**known), slices=options.get("slices"))
 
 

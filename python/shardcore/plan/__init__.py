@@ -2,8 +2,10 @@
 
 =======================  ========================================================================
 :mod:`~.answer`          :class:`Plan`, the answer
-:mod:`~.program`         the program without its annotations, except those kept
+:mod:`~.program`         the program without its annotations, but for those that are kept
+:mod:`~.reading`         what is read of a program once
 :mod:`~.meshes`          the meshes to consider
+:mod:`~.placement`       where the axes of a mesh lie on the machine
 :mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
 :mod:`~.alike`           classes of repeated layers, by how they are used
 :mod:`~.roles`           arguments that get one annotation
@@ -29,25 +31,32 @@
 :mod:`~.code`            the plan as code
 :mod:`~.patch`           the plan as a change of the user's files
 :mod:`~.planner`         all of it in order
+:mod:`~.limits`          what plans are not to go beyond
+:mod:`~.changes`         from an existing plan to another, change by change
+:mod:`~.stages`          stages of a pipeline, each with a plan
 =======================  ========================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from shardcore.bounded import shown
+from shardcore.errors import Diagnostic, PlanError
 from shardcore.expected import expect
 from shardcore.plan.answer import Alternative, Plan
-from shardcore.units import parse_bytes
+from shardcore.units import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from shardcore.calculus.hardware import Hardware
     from shardcore.plan.meshes import MeshLike
+    from shardcore.plan.objective import Wanted
+    from shardcore.plan.reading import Reading
 
 __all__ = ["Alternative", "Plan", "plan"]
 
@@ -66,6 +75,9 @@ def plan(
     executor: Executor | None = None,
     *,
     minimize: str = "time",
+    stages: str | int | Iterable[int] | None = None,
+    limits: Mapping[str, Any] | None = None,
+    start: Mapping[str, Any] | None = None,
     progress: Callable[[str, float], object] | None = None,
     **options: Any,
 ) -> Plan:
@@ -82,16 +94,25 @@ def plan(
         mesh: the mesh, or several to choose from; by default all that ``devices`` devices can form,
             or, without ``devices``, the program's own mesh.
         devices: the number of devices.
-        keep: targets, as in :meth:`Session.set`; their annotations stay as they are, and those
-            without an annotation get none.
-        seconds: the time after which the best plan so far is returned; Ctrl-C does so too.
-        executor: where evaluations run: a ``concurrent.futures.Executor``; by default threads of
-            this process.
-        minimize: ``"time"``: the step time without overlap; ``"memory"``: the peak; ``"bytes"``:
-            the bytes that a device sends; ``"slowest-link"``: the bytes that it sends over the
-            slowest kind of link of the mesh: between slices or nodes, if the mesh spans several.
-        progress: called with the best plan so far and the fraction of the time.
-        **options: those of :func:`shardcore.cost`, except the policy.
+        keep: targets, as :meth:`Session.set` takes them, whose annotations stay as they are, and
+            that get none if they have none.
+        seconds: the time after which the best plan so far is returned; also after Ctrl-C.
+        executor: where evaluations are made: any ``concurrent.futures.Executor``, by default
+            threads of this process.
+        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; ``"bytes"``, what a
+            device sends; or ``"slowest-link"``, what it sends over the slowest links that the mesh
+            has, between slices or nodes where it lies on several.
+        stages: with it plans with stages of a pipeline are searched, too, for the shortest step:
+            ``"any"``, a number of stages or several to choose from, of which 1 is a plan without.
+            The mesh is then that of a stage, of its share of ``devices``.
+        limits: what the plan is not to go beyond: ``memory`` and ``host_memory`` of a device,
+            ``micro_batch``, the fewest sequences that a device has of a batch or a micro-batch,
+            ``schedules`` of pipelines, and by the name of an axis of the mesh the kinds of
+            parallelism that annotations may use it for, ``{"model": "tensor"}``.
+        start: the record of an existing plan; :attr:`Plan.changes` are then what is worth changing
+            in it, in order.
+        progress: called with the best so far and the fraction of the time.
+        **options: those of :func:`shardcore.cost`, but for the policy.
 
     Raises:
         PlanError: no mesh is known (``no-mesh``), no argument can be sharded
@@ -103,10 +124,11 @@ def plan(
     # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
+    from shardcore.plan.limits import Limits
     from shardcore.plan.meshes import meshes
     from shardcore.plan.objective import Wanted, links
-    from shardcore.plan.planner import Planner
     from shardcore.plan.program import read
+    from shardcore.plan.reading import Reading
     from shardcore.plan.trials import OBJECTIVES
 
     if minimize not in OBJECTIVES:
@@ -117,11 +139,37 @@ def plan(
     chip = hardware
     if not isinstance(chip, Hardware):
         chip = find_hardware(chip, options.get("hardware_file"))
-    limit = chip.hbm_bytes if memory is None else parse_bytes(memory)
+    bounds = Limits.of(limits)
+    limit = bounds.memory or chip.hbm_bytes if memory is None else parse_bytes(memory)
     if limit is None:
         raise ValueError(f'memory is {shown(memory)}, write "16GiB" or a number of bytes')
     given = read(program, keep)
     over = meshes(given.given.module, mesh, devices, chip, links(chip, options))
     time = float(min(seconds, _MOST_SECONDS))
-    wanted = Wanted(tuple(over), chip, limit, minimize, time, executor, options, progress)
-    return Planner(given, wanted).plan()
+    counted = executor, options, progress, bounds
+    wanted = Wanted(tuple(over), chip, limit, minimize, time, *counted)
+    reading = Reading(given, wanted)
+    found = _found(reading, wanted, stages)
+    if bounds.host_memory is not None and found.cost.host_memory_peak_bytes > bounds.host_memory:
+        raise _too_much_for_host(found.cost.host_memory_peak_bytes, bounds.host_memory)
+    if start is None:
+        return found
+    from shardcore.plan.changes import Changes
+
+    return replace(found, changes=tuple(Changes(given, found, start).found()))
+
+
+def _found(reading: Reading, wanted: Wanted, stages: str | int | Iterable[int] | None) -> Plan:
+    from shardcore.plan.planner import Planner
+
+    if stages is None:
+        return Planner(reading, wanted).plan()
+    from shardcore.plan.stages import StagesPlanner, counts
+
+    return StagesPlanner(reading, wanted, wanted.meshes[0].num_devices, counts(stages)).plan()
+
+
+def _too_much_for_host(needed: float, limit: float) -> PlanError:
+    message = f"the host keeps {format_bytes(needed)} for a device, of which it has "
+    message += format_bytes(limit)
+    return PlanError(Diagnostic("does-not-fit", message, "offload less, or give more host memory"))

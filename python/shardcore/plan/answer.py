@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh, Port, TensorSharding
@@ -12,6 +13,9 @@ from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore.costs import Cost
+    from shardcore.pipeline import Pipeline
+    from shardcore.plan.changes import Change
+    from shardcore.plan.placement import Placement
     from shardcore.plan.stated import Constraint, Stated
 
 
@@ -28,7 +32,9 @@ class Alternative:
     figures: Evaluation
     """Time, bytes and memory, as in :meth:`Session.evaluate`."""
     reason: str
-    """Why it lost, or that it is equally good."""
+    """Why it lost, or that it is as good."""
+    stages: int | None = None
+    """The number of stages, where these were searched."""
 
     def __repr__(self) -> str:
         return f"<shardcore.Alternative {self.kind} over {self.mesh}: {self.reason}>"
@@ -40,6 +46,7 @@ class Alternative:
         return {
             "kind": self.kind,
             "mesh": self.mesh.shape,
+            "stages": self.stages,
             "annotations": dict(self.annotations),
             "figures": figures,
             "reason": self.reason,
@@ -79,7 +86,68 @@ class Plan:
     program: Any
     """The planned program: a :class:`shardcore.Module`, or a lowered JAX function."""
     keeps_constraints: bool
-    """Whether the program's own constraints of values stay."""
+    """Whether constraints of values that the program came with stay."""
+    placement: Placement
+    """Where the axes of the mesh lie: on links within nodes or slices, or across these."""
+    cost_options: Mapping[str, Any]
+    """The options of :func:`shardcore.cost` that :attr:`cost` was counted with."""
+    pipeline: Pipeline | None = None
+    """The stages, their schedule and micro-batches, and what was chosen from; each stage has a mesh
+    :attr:`mesh`. ``None`` without stages."""
+    changes: tuple[Change, ...] = ()
+    """From the plan that planning was to start from to this one, what saves most first."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """What layers keep, compute anew or send to the host, by name; nothing changes it yet."""
+
+    @property
+    def stages(self) -> int:
+        """The number of stages of a pipeline, or 1."""
+        return 1 if self.pipeline is None else self.pipeline.best.stages
+
+    @property
+    def layers(self) -> int:
+        """The number of layers that stages are made of; 0 without stages."""
+        return 0 if self.pipeline is None else len(self.pipeline.layers.layers)
+
+    @property
+    def whole_mesh(self) -> Mesh:
+        """The mesh of all devices: :attr:`mesh`, with stages an axis ``stage`` before."""
+        return self.mesh if self.stages == 1 else Mesh({"stage": self.stages, **self.mesh.shape})
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule of the pipeline."""
+        return None if self.pipeline is None else self.pipeline.best.schedule
+
+    @property
+    def micro_batches(self) -> int:
+        """The number of micro-batches of a step."""
+        return 1 if self.pipeline is None else self.pipeline.best.micro_batches
+
+    @property
+    def devices(self) -> int:
+        """The number of devices of all stages."""
+        return self.stages * self.mesh.num_devices
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds of a step, with what overlaps and what waits."""
+        if self.pipeline is None:
+            return self.cost.step_seconds
+        return self.pipeline.best.step_seconds
+
+    @property
+    def peak_bytes(self) -> float:
+        """The most bytes that a device has in memory."""
+        return self.cost.peak_bytes if self.pipeline is None else self.pipeline.best.peak_bytes
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Seconds between which 9 of 10 steps are: of the cost; with stages as far around the step
+        as those are around the step of one stage."""
+        share = self.step_seconds / self.cost.step_seconds
+        confidence = self.cost.confidence
+        return confidence.low * share, self.cost.step_seconds_upper * share
 
     @property
     def in_shardings(self) -> tuple[Any, ...]:
@@ -89,7 +157,6 @@ class Plan:
 
         ``None`` stands for arguments that JAX dropped, and for those left to propagation because a
         spec would change the plan.
-
         """
         from shardcore.plan.user_trees import in_shardings
 
@@ -109,7 +176,7 @@ class Plan:
         path of an argument, ``params/layers/3/w``, decides its spec."""
         from shardcore.plan.user_trees import rules
 
-        return rules(self.result)
+        return rules(self.result, self.stages, self.layers)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -119,14 +186,19 @@ class Plan:
     def apply(self, devices: Sequence[Any] | None = None) -> Any:
         """Return a function that is sharded according to the plan.
 
-        A lowered JAX function is jitted over :attr:`mesh`, on ``devices`` or the first of
-        ``jax.devices()``, with :attr:`in_shardings`, :attr:`out_shardings` and :attr:`constraints`
-        instead of its own; static arguments keep the values that it was lowered for. A module
-        becomes a function of NumPy arrays that simulates all devices.
+        A lowered JAX function is jitted over :attr:`mesh`, on ``devices`` or the first of JAX's,
+        with :attr:`in_shardings`, :attr:`out_shardings` and :attr:`constraints`, without its own;
+        static arguments are those that it was lowered for. A module becomes a function of NumPy
+        arrays that simulates all devices, with stages those of one that has all layers.
+
+        With stages the scan over the layers becomes the loop of
+        :func:`shardcore.pipeline.to_python` over :attr:`whole_mesh`, by ``gpipe`` or with several
+        chunks ``circular``, whichever schedule the plan has, and values are not constrained.
 
         Raises:
-            LoweringError: the program was not lowered from a function, or there are too few
-                devices.
+            LoweringError: it was lowered from no function, there are not as many devices, or no
+                scan over the layers is found.
+            PlanError: stages have no equal numbers of layers (``schedule``).
         """
         from shardcore.plan.user_trees import apply
 
@@ -152,7 +224,9 @@ class Plan:
 
     @property
     def value(self) -> float:
-        """The minimized figure of this plan."""
+        """The figure that was minimized, of this plan."""
+        if self.pipeline is not None:
+            return self.step_seconds
         if self.objective == "memory":
             return self.cost.peak_bytes
         if self.objective == "bytes":
@@ -160,6 +234,15 @@ class Plan:
         if self.objective == "slowest-link":
             return self.cost.rows.slowest_link_bytes
         return self.cost.serial_seconds
+
+    @property
+    def why(self) -> str | None:
+        """Why the plan has its stages, or none; ``None`` where stages were not searched."""
+        others = [each for each in self.alternatives if each.stages is not None]
+        if not others:
+            return None
+        best = min(others, key=lambda each: each.figures.step_seconds or math.inf)
+        return f"of other stages the best is {best.kind}: {best.reason}"
 
     @property
     def gap(self) -> float | None:
@@ -173,6 +256,16 @@ class Plan:
         return {
             "kind": self.kind,
             "mesh": self.mesh.shape,
+            "placement": self.placement.record(),
+            "stages": self.stages,
+            "schedule": self.schedule,
+            "micro_batches": self.micro_batches,
+            "policies": dict(self.policies),
+            "why": self.why,
+            "step_seconds": self.step_seconds,
+            "interval": list(self.interval),
+            "peak_bytes": self.peak_bytes,
+            "pipeline": None if self.pipeline is None else self.pipeline.record(),
             "annotations": [
                 {
                     "target": target,
@@ -193,6 +286,7 @@ class Plan:
             "out_shardings": self._port_texts(self.result.results(), self.stated.results),
             "constraints": [each.record() for each in self.constraints],
             "python": self.to_python(),
+            "changes": [each.record() for each in self.changes],
             "alternatives": [each.record() for each in self.alternatives],
             "evaluations": self.evaluations,
             "stopped": self.stopped,

@@ -10,16 +10,21 @@ from shardcore.calculus.partition_spec import spec_text
 from shardcore.plan.user_trees import path, port_rules
 
 if TYPE_CHECKING:
+    from shardcore.pipeline import Candidate, Pipeline
     from shardcore.plan.answer import Plan
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 IMPORTS = {
     "re": "import re",
     "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "partial": "from functools import partial",
+    "mesh_utils": "from jax.experimental import mesh_utils",
     "NamedSharding": "from jax.sharding import NamedSharding",
     "P": "from jax.sharding import PartitionSpec as P",
 }
-"""The imports of the code, by the names that they bind."""
+"""The imports of the code, by what they name."""
+_ALWAYS = ("re", "jax", "NamedSharding", "P")
 _BY_RULES = """
 
 def by_rules(rules, tree):
@@ -33,16 +38,51 @@ def by_rules(rules, tree):
 
 
 def code(plan: Plan) -> str:
-    """Return ``plan`` as code: the mesh, the rules, functions that apply them to arguments and
-    results, and the constraints."""
-    imports = "\n".join(IMPORTS.values()).replace("\nimport jax", "\n\nimport jax")
-    return f"{imports}\n\n{definitions(plan)}{''.join(_constraints(plan))}"
+    """Return ``plan`` as code: the mesh, rules and functions that apply them to the arguments and
+    results of the function, and the constraints."""
+    text = f"{definitions(plan)}{''.join(_constraints(plan))}"
+    used = {line for name, line in IMPORTS.items() if name in _ALWAYS or name in text}
+    own = sorted((line for line in used if "jax" not in line), key=_import_key)
+    others = sorted((line for line in used if "jax" in line), key=_import_key)
+    return "\n".join((*own, "", *others, "", text))
+
+
+def _import_key(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
+
+
+def pipeline_code(found: Pipeline) -> str:
+    """Return the function that takes the place of the scan over the layers, as ``found`` has them.
+
+    Raises:
+        PlanError: stages have no equal numbers of layers (``schedule``).
+    """
+    from shardcore.pipeline.code import definition
+
+    best = found.best
+    sizes = len(found.layers.layers), best.stages, best.turns, best.micro_batches
+    return definition(_loop(best), *sizes)
+
+
+def _loop(best: Candidate) -> str:
+    """The schedule that a loop has: of several chunks a stage, or of one."""
+    return "circular" if best.turns > 1 else "gpipe"
+
+
+def _pipeline_words(best: Candidate) -> Iterator[str]:
+    """What is said before the function of a pipeline."""
+    yield f"# {best.stages} stages by {best.schedule}, {best.micro_batches} micro-batches."
+    yield f"# Layers of the chunks: {', '.join(map(str, best.cut))}."
+    yield f"# This loop runs as many in each chunk, by {_loop(best)}."
+    yield "# Call pipelined(layer, x, weights, mesh) where layers are scanned."
 
 
 def definitions(plan: Plan) -> str:
-    """Return the part of the code before the function, without imports."""
-    mesh = plan.mesh.shape
-    lines = [f"mesh = jax.make_mesh({tuple(mesh.values())}, {tuple(mesh)})"]
+    """Return what of the code stands before the function, but for imports."""
+    lines = [f"mesh = {plan.placement.code}"]
+    if plan.pipeline is not None:
+        words = _pipeline_words(plan.pipeline.best)
+        lines[:0] = [*words, pipeline_code(plan.pipeline).rstrip(), "", ""]
     roots = list(dict.fromkeys(path(port).split("/")[0] for port in plan.result.arguments()))
     if not roots or not all(map(_PLAIN.fullmatch, roots)):
         # A program without paths has its arguments in order.
@@ -56,7 +96,7 @@ def definitions(plan: Plan) -> str:
     text += f"\n\ndef in_shardings({given}):\n    found = by_rules(RULES, {{{named}}})\n"
     text += f"    return ({taken}{',' if len(roots) == 1 else ''})\n"
     if _says_results(plan):
-        rules = port_rules(plan.result.results())
+        rules = port_rules(plan.result.results(), plan.stages, plan.layers)
         text += "\n\n" + "\n".join(_rules("RESULT_RULES", rules)) + "\n"
         text += "\n\ndef out_shardings(results):\n    return by_rules(RESULT_RULES, results)\n"
     return text

@@ -10,41 +10,51 @@ from shardcore.plan.settled import open_ports
 from shardcore.plan.trials import Stop, Trial, Trials
 from shardcore.session.paths import MANY, Pattern, steps
 
+Accepts = Callable[[Trial, Trial], bool]
+"""Whether a trial may take the place of another."""
 
-def fewest(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
+
+def fewest(
+    trials: Trials,
+    best: Trial,
+    roles: Sequence[Role],
+    accepts: Accepts = Trial.is_as_good_as,
+) -> Trial:
     """Remove annotations of roles that propagation implies, the smallest arguments first.
 
     When the time is up, the remaining annotations stay.
     """
-    current = _without_next_states(trials, best, roles)
+    current = _without_next_states(trials, best, roles, accepts)
     for index in sorted(range(len(roles)), key=lambda index: roles[index].bytes):
         if current.shardings[index] is None:
             continue
         fewer = (*current.shardings[:index], None, *current.shardings[index + 1 :])
         try:
             [trial] = trials.run(current.mesh, [fewer])
-            if trial.is_as_good_as(current):
+            if accepts(trial, current):
                 trial = trials.confirmed(trial)
         except Stop:
             break
-        if trial.is_as_good_as(current):
+        if accepts(trial, current):
             current = trial
     return current
 
 
-def _without_next_states(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
-    """``best`` without annotations of next states, if these change neither time nor bytes."""
+def _without_next_states(
+    trials: Trials, best: Trial, roles: Sequence[Role], accepts: Accepts
+) -> Trial:
+    """``best`` without the annotations of next states, if these cost nothing and save nothing."""
     fewer = tuple(
         None if role.donor is not None else dims
         for role, dims in zip(roles, best.shardings, strict=True)
     )
     try:
         [trial] = trials.run(best.mesh, [fewer])
-        if trial.is_as_good_as(best):
+        if accepts(trial, best):
             trial = trials.confirmed(trial)
     except Stop:
         return best
-    return trial if trial.is_as_good_as(best) and best.is_as_good_as(trial) else best
+    return trial if accepts(trial, best) and accepts(best, trial) else best
 
 
 def patterns(

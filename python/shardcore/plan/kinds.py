@@ -8,10 +8,11 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
 from shardcore.plan.classes import NO_CLASS, Work, class_bytes
-from shardcore.plan.layouts import Layout
+from shardcore.plan.layouts import Dims, Layout
 from shardcore.plan.roles import Role, bytes_of
 
 if TYPE_CHECKING:
+    from shardcore._core import Mesh
     from shardcore.plan.trials import Trial
 
 KINDS = (
@@ -103,9 +104,21 @@ class Meanings:
 
     def kind_of(self, trial: Trial, roles: Sequence[Role]) -> str:
         """Return the kind of the annotations of ``trial``."""
-        found: dict[str, set[int]] = {axis.name: set() for axis in trial.mesh.axes}
+        return self._joined(self._classes_of_axes(trial.mesh, trial.shardings, roles).values())
+
+    def kinds_of_axes(
+        self, mesh: Mesh, shardings: Sequence[Dims | None], roles: Sequence[Role]
+    ) -> dict[str, str | None]:
+        """Return the kind that annotations of ``roles`` use each axis for; ``None`` for none."""
+        found = self._classes_of_axes(mesh, shardings, roles)
+        return {axis: self._of_axis(own) if own else None for axis, own in found.items()}
+
+    def _classes_of_axes(
+        self, mesh: Mesh, shardings: Sequence[Dims | None], roles: Sequence[Role]
+    ) -> dict[str, tuple[int, ...]]:
+        found: dict[str, set[int]] = {axis.name: set() for axis in mesh.axes}
         exchanged: set[str] = set()
-        for role, dims in zip(roles, trial.shardings, strict=True):
+        for role, dims in zip(roles, shardings, strict=True):
             for axes, number in zip(dims or (), role.classes, strict=False):
                 for axis in axes:
                     found[axis].add(number)
@@ -113,9 +126,10 @@ class Meanings:
                         exchanged.add(axis)
         # Along these axes tokens are exchanged with experts, whatever else they shard.
         experts = tuple(self.experts)
-        return self._joined(
-            experts if axis in exchanged else tuple(numbers) for axis, numbers in found.items()
-        )
+        return {
+            axis: experts if axis in exchanged else tuple(numbers)
+            for axis, numbers in found.items()
+        }
 
     def _joined(self, axes: Iterable[tuple[int, ...]]) -> str:
         found = {self._of_axis(classes) for classes in axes if classes}

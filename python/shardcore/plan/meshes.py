@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from shardcore._core import Mesh, Module
 from shardcore.bounded import items, shown
@@ -17,9 +18,10 @@ from shardcore.errors import (
     VerificationError,
 )
 from shardcore.expected import expect
+from shardcore.plan.placement import places
 
-AXES = ("x", "y", "z")
-"""The axis names of generated meshes."""
+AXES = ("x", "y", "z", "w")
+"""The names of the axes of meshes that are made."""
 MOST_MESHES = 64
 """How many meshes are considered at most."""
 MOST_DEVICES = 1 << 24
@@ -55,9 +57,9 @@ def meshes(
             message = f"{wrong[0]} has {wrong[0].num_devices} devices, not {devices}"
             raise _mistake(message, "give a mesh or a number of devices")
     elif devices is not None:
-        axes = min(hardware.physical_axes or 2, len(AXES))
-        every = sorted(_products(devices, axes), key=_rank)[:MOST_MESHES]
-        found = [Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in every]
+        every = sorted(set(_shapes(devices, hardware, links)), key=_rank)
+        made = (Mesh(dict(zip(AXES, sizes, strict=False))) for sizes in every)
+        found = list(islice(_once(made, links), MOST_MESHES))
     else:
         found = own[:1] or [mesh for mesh in module.meshes.values() if mesh.axes][:1]
     if own and found != own[:1] and _is_manual(module):
@@ -125,9 +127,44 @@ def _products(count: int, axes: int) -> Iterator[tuple[int, ...]]:
                 yield (size, *rest)
 
 
-def _rank(sizes: tuple[int, ...]) -> tuple[int, float]:
-    """A sort key: fewer axes first, then closer sizes."""
-    return len(sizes), max(sizes) / min(sizes)
+def _shapes(devices: int, hardware: Hardware, links: Links) -> Iterator[tuple[int, ...]]:
+    """The sizes of the axes of meshes of ``devices``: as many axes as a torus has, or two; where a
+    network connects slices or nodes also one axis more, such that one of them ends there."""
+    axes = min(hardware.physical_axes or 2, len(AXES) - 1)
+    yield from _products(devices, axes)
+    parts = parts_of(devices, hardware, links)
+    if parts == 1 or devices == parts:
+        return
+    for within in range(1, axes + 1):
+        for outer in _products(parts, axes + 1 - within):
+            yield from ((*outer, *inner) for inner in _products(devices // parts, within))
+
+
+def parts_of(devices: int, hardware: Hardware, links: Links) -> int:
+    """Return on how many slices or nodes ``devices`` lie; 1 where they do not fill them evenly."""
+    if hardware.is_torus:
+        alone = Mesh({AXES[0]: devices})
+        return links.topology(alone).slices if links.has(alone) else 1
+    parts, rest = divmod(devices, hardware.node_size)
+    return 1 if rest else parts
+
+
+def _once(meshes: Iterable[Mesh], links: Links) -> Iterator[Mesh]:
+    """The first of each group of ``meshes`` whose axes lie on a machine alike, in another order.
+
+    Those that do not lie on it stay, to be refused.
+    """
+    seen: set[object] = set()
+    for mesh in meshes:
+        key = places(links.topology(mesh)) if links.has(mesh) else mesh
+        if key not in seen:
+            seen.add(key)
+            yield mesh
+
+
+def _rank(sizes: tuple[int, ...]) -> tuple[int, float, tuple[int, ...]]:
+    """Fewer axes first, then those of sizes that are closer."""
+    return len(sizes), max(sizes) / min(sizes), sizes
 
 
 def _on_topology(found: list[Mesh], links: Links) -> list[Mesh]:

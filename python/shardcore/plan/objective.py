@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardcore._core import Mesh
@@ -12,6 +12,7 @@ from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.slices import networked
 from shardcore.costs.links import Links
+from shardcore.plan.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Wanted:
     options: Mapping[str, Any]
     """Options of :func:`shardcore.cost`."""
     progress: Callable[[str, float], object] | None
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def counting(self) -> dict[str, Any]:

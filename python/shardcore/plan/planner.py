@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from shardcore._core import Mesh, Result
-from shardcore.costs import Cost
-from shardcore.errors import Diagnostic, PlanError
+from shardcore._core import Mesh
+from shardcore.cached_property import cached_property
+from shardcore.errors import PlanError
 from shardcore.plan import bounds
 from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
 from shardcore.plan.candidates import Candidate, candidates
-from shardcore.plan.classes import DimClasses
-from shardcore.plan.expert_routing import routed
 from shardcore.plan.fewest import fewest, patterns, same_as
-from shardcore.plan.kinds import Meanings
-from shardcore.plan.layouts import Dims
 from shardcore.plan.model import Model
 from shardcore.plan.objective import Wanted
-from shardcore.plan.pins import pins
-from shardcore.plan.program import Program, Sessions
+from shardcore.plan.placement import Placement
+from shardcore.plan.program import plain
+from shardcore.plan.reading import Reading
 from shardcore.plan.refusal import refusal
 from shardcore.plan.relaxation import seconds_of
-from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
-from shardcore.plan.scorers import Fewer, Whole, fewer_layers
+from shardcore.plan.scorers import Fewer, Whole
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
 from shardcore.plan.stated import Stated, constraints_of, statements
-from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, dims_of
+from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, apart
 from shardcore.session import Evaluation, Session
 from shardcore.units import format_bytes, format_seconds
+
+if TYPE_CHECKING:
+    from shardcore.pipeline.layers import Layers
 
 _RANKING_SHARE = 0.4
 """The part of the time after which the model ranks no more meshes."""
@@ -53,33 +54,31 @@ _SEARCH_SHARE = 0.75
 class Planner:
     """Plans one program."""
 
-    def __init__(self, program: Program, wanted: Wanted) -> None:
-        self._program, self._wanted = program, wanted
-        self._start = time.monotonic()
-        self._ports = program.module.arguments()
-        self._check_arguments()
-        self._sessions = Sessions(program)
-        self._alone = self._unannotated()
-        self._roles, self._meanings, self._model = self._read()
+    def __init__(self, reading: Reading, wanted: Wanted, start: float | None = None) -> None:
+        """Prepare a plan of the program that was read; its time begins at ``start``, as
+        ``time.monotonic()`` says, or when it was read.
+
+        Raises:
+            PlanError: nothing fits (``does-not-fit``).
+        """
+        self._program, self._wanted = reading.program, wanted
+        self._by_role = reading.given_by_role(wanted.meshes)
+        self._start = reading.start if start is None else start
+        self._ports, self._sessions, self._alone = reading.ports, reading.sessions, reading.alone
+        self._roles, self._meanings = reading.roles, reading.meanings
+        links = wanted.links()
+        self._model = Model(
+            reading.work, reading.arguments, wanted.chip, links, self._alone.peak_bytes
+        )
         self._lean: Trial | None = None
         self._rows: dict[bool, Rows] = {False: {}, True: {}}
-        self._scorers = self._scored()
+        self._scorers = reading.scorers(wanted, self._start + wanted.seconds * _SEARCH_SHARE)
         self._whole, self._trials = self._started(wanted.limit, wanted.minimize, self._report)
         if bounds.least_bytes(self._ports, wanted.meshes) > wanted.limit:
             raise self._too_large(self._leanest(), "done")
         likely = bounds.likely_bytes(self._alone, self._ports, wanted.meshes)
         if likely > wanted.limit:
             self._doubt(likely)
-        self._bound = self._least()
-
-    def _scored(self) -> tuple[Whole, Fewer | None]:
-        """The scorer of the whole program, and that of fewer layers if it is applicable."""
-        wanted, program = self._wanted, self._program
-        where = wanted.chip, wanted.executor, wanted.counting
-        whole = Whole(self._sessions, *where)
-        if time.monotonic() - self._start >= wanted.seconds * _SEARCH_SHARE:
-            return whole, None
-        return whole, fewer_layers(program, wanted.meshes[0], self._alone, *where)
 
     def _started(
         self, limit: float, minimize: str, report: Callable[[Trial | None, float], object]
@@ -95,6 +94,7 @@ class Planner:
                 minimize,
                 rows=self._rows[whole is None],
                 whole=whole,
+                allows=self._wanted.limits.allows(self._roles, self._meanings),
                 start=self._start,
                 seconds=self._wanted.seconds * _SEARCH_SHARE,
                 report=report,
@@ -111,18 +111,65 @@ class Planner:
             PlanError: nothing fits (``does-not-fit``).
         """
         stopped = self._search()
-        time = 0.0 if stopped == "interrupted" else self._wanted.seconds * _FEWEST_SHARE
-        for trials in (self._trials, self._whole):
-            trials.give(time)
+        self._give(0.0 if stopped == "interrupted" else self._wanted.seconds * _FEWEST_SHARE)
         try:
             best = self._confirmed(stopped)
             specs = self._specs(best)
         except KeyboardInterrupt:
             best = self._whole.best or self._first()
             specs, stopped = self._whole.edit(best.shardings), "interrupted"
+        return self._answer(best, specs, stopped)
+
+    def finalists(self) -> list[Trial]:
+        """Evaluate the first layouts, and return of each kind over each mesh the fastest and the
+        one with the smallest arguments, the fastest first; no local search is made."""
+        with contextlib.suppress(Stop):
+            search = Search(self._trials, self._roles, self._meanings)
+            search.start(
+                self._ranked(math.inf),
+                self._by_role,
+                self._doubt,
+            )
+        found: dict[tuple[Mesh, Shardings], Trial] = {}
+        for key in (_seconds, _arguments):
+            first: dict[tuple[Mesh, str], Trial] = {}
+            for trial in sorted(apart(self._trials.all), key=key):
+                first.setdefault((trial.mesh, self.kind_of(trial)), trial)
+            found |= {(trial.mesh, trial.shardings): trial for trial in first.values()}
+        return sorted(found.values(), key=_seconds)
+
+    def kind_of(self, trial: Trial) -> str:
+        """Return the kind of parallelism of ``trial``."""
+        return self._meanings.kind_of(trial, self._roles)
+
+    def edit(self, trial: Trial) -> dict[str, str]:
+        """Return the annotations of ``trial`` by pattern."""
+        return self._whole.edit(trial.shardings)
+
+    def layers(self, trial: Trial) -> Layers:
+        """Return the layers of the program with the annotations of ``trial``."""
+        whole, fewer = self._scorers
+        edit = self.edit(trial)
+        found = fewer and fewer.layers(trial.mesh, edit)
+        return found or whole.layers(trial.mesh, edit)
+
+    def plan_of(self, trial: Trial) -> Plan:
+        """Return the plan of ``trial``, without the annotations that propagation implies."""
+        self._give(time.monotonic() - self._start + self._wanted.seconds * (1 - _SEARCH_SHARE))
+        [best] = self._whole.run(trial.mesh, [trial.shardings])
+        best = fewest(self._whole, best, self._roles, Trial.is_like)
+        best = settled(self._whole, best, self._roles)
+        return self._answer(best, self.edit(best), "done")
+
+    def _give(self, seconds: float) -> None:
+        for trials in (self._trials, self._whole):
+            trials.give(seconds)
+
+    def _answer(self, best: Trial, specs: dict[str, str], stopped: str) -> Plan:
         session, said = self._stated(best, specs)
+        others = alternatives(self._whole, best, self._roles, self._meanings, self._given())
         return Plan(
-            kind=self._meanings.kind_of(best, self._roles),
+            kind=self.kind_of(best),
             mesh=best.mesh,
             specs=specs,
             places={each.target: each.location for each in said.constraints},
@@ -131,14 +178,14 @@ class Planner:
             objective=self._wanted.minimize,
             limit=self._wanted.limit,
             bound=self._bound,
-            alternatives=tuple(
-                alternatives(self._whole, best, self._roles, self._meanings, self._given())
-            ),
+            alternatives=tuple(others),
             evaluations=len(self._trials.all),
             stopped=stopped,
             stated=said,
             program=self._program.source,
             keeps_constraints=self._program.keeps_values,
+            placement=Placement.of(self._wanted.links().topology(best.mesh)),
+            cost_options=self._wanted.options,
         )
 
     def _confirmed(self, stopped: str) -> Trial:
@@ -185,9 +232,9 @@ class Planner:
         yield best
         yield from ranked[:_FINALISTS]
         yield min(ranked, key=lambda trial: (trial.row.peak_bytes or math.inf, trial.rank))
-        seen = {self._meanings.kind_of(best, self._roles)}
+        seen = {self.kind_of(best)}
         for trial in ranked:
-            kind = self._meanings.kind_of(trial, self._roles)
+            kind = self.kind_of(trial)
             if kind not in seen:
                 seen.add(kind)
                 yield trial
@@ -231,7 +278,7 @@ class Planner:
         try:
             limit = 0.0 if wanted.minimize == "memory" else wanted.limit
             search = Search(self._trials, self._roles, self._meanings)
-            search.start(self._ranked(limit), self._given_by_role(), self._doubt)
+            search.start(self._ranked(limit), self._by_role, self._doubt)
             best = self._trials.best
             if best is not None and not best.fits:
                 lean = self._leanest()
@@ -240,13 +287,13 @@ class Planner:
             search.improve()
             if self._trials.is_refuted():
                 search.improve()
+            return "done"
         except Stop:
             return "seconds"
         except KeyboardInterrupt:
             if self._trials.best is None:
                 raise
             return "interrupted"
-        return "done"
 
     def _ranked(self, limit: float) -> list[Candidate]:
         """Layouts ranked by the model, those within ``limit`` first."""
@@ -258,55 +305,15 @@ class Planner:
             lambda: self._trials.fraction > _RANKING_SHARE,
         )
 
-    def _check_arguments(self) -> None:
-        """Check that there is an argument or value to shard.
-
-        Raises:
-            PlanError: there is none.
-        """
-        if not any(port.shape for port in self._ports if port.index not in self._program.kept):
-            message = "no argument of the program has dims that could be sharded"
-            raise PlanError(Diagnostic("nothing-to-plan", message, "plan a function of arrays"))
-
-    def _unannotated(self) -> Cost:
-        """The cost of the program without any annotations."""
-        first = self._sessions[self._wanted.meshes[0]]
-        bare = first._copy(dict.fromkeys(first.annotations))
-        return bare.cost(self._wanted.chip, **self._wanted.counting)
-
-    def _read(self) -> tuple[list[Role], Meanings, Model]:
-        """The roles of the arguments, the meanings of the classes, and the model of the program."""
-        first = self._sessions[self._wanted.meshes[0]]
-        trips = [loop.trips or 1 for loop in self._alone.loops]
-        program = self._program
-        unnamed = [port.index for port in self._ports if not port.label]
-        classes = DimClasses(_plain(first), layers(self._ports), unnamed, trips)
-        given = Ports(self._ports, program.kept, classes.arguments)
-        results = Ports(program.module.results(), program.kept_results, classes.results)
-        arguments = of_arguments(given, results)
-        meanings = Meanings(classes.work, arguments)
-        found = [*arguments, *of_results(given, results, meanings.batch)]
-        values = classes.first_values()
-        found += pins(program.module, values, meanings.batch, meanings.is_inside)
-        batch, experts = meanings.batch, meanings.experts
-        found += routed(program.module, classes.ops(), classes.of, batch, experts)
-        model = Model(
-            classes.work,
-            arguments,
-            self._wanted.chip,
-            self._wanted.links(),
-            self._alone.peak_bytes,
-        )
-        return found, meanings, model
-
-    def _least(self) -> float:
-        """A lower bound of the minimized figure."""
+    @cached_property
+    def _bound(self) -> float:
+        """A figure that no plan is below."""
         if self._wanted.minimize == "memory":
             return bounds.least_bytes(self._ports, self._wanted.meshes)
         if self._wanted.minimize == "slowest-link":
             return 0.0
         wanted = self._wanted
-        module = _plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
+        module = plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
         seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
         return bounds.least(
             module, self._alone, wanted.meshes, wanted.limit, seconds, wanted.seconds
@@ -320,28 +327,14 @@ class Planner:
         [row] = given.evaluate([{}], self._wanted.chip, **self._wanted.options)
         return self._trials.trial(mesh, (None,) * len(self._roles), row)
 
-    def _given_by_role(self) -> tuple[Mesh, Shardings] | None:
-        """The program's own annotations, for roles whose members all agree; ``None`` if they are
-        over another mesh."""
-        mesh, annotations = self._program.mesh, self._program.given.annotations
-        if not annotations or mesh is None or mesh not in self._wanted.meshes:
-            return None
-
-        def of(role: Role) -> Dims | None:
-            first, *others = {annotations.get(name) for name in role.members} or {None}
-            return None if others or first is None else dims_of(first, role)
-
-        return mesh, tuple(map(of, self._roles))
-
     def _report(self, best: Trial | None, fraction: float) -> None:
         """Report the progress: the best plan so far, and the bound."""
         if self._wanted.progress is None or best is None:
             return
         shown = format_seconds if self._wanted.minimize == "time" else format_bytes
         value = shown(best.rank[1]) if math.isfinite(best.rank[1]) else "nothing"
-        what = f"{value}, no less than {shown(self._bound)}"
-        if not best.fits:
-            what = "nothing fits yet"
+        bound = f"{value}, no less than {shown(self._bound)}"
+        what = bound if best.fits else "nothing fits yet"
         self._wanted.progress(f"{what}, tried {len(self._trials.all)}", fraction)
 
     def _doubt(self, likely: float = math.inf) -> None:
@@ -368,7 +361,7 @@ class Planner:
             count = min(max(_LEAN_OPS // self._program.module.num_ops, fewest), most)
             try:
                 search = Search(trials, self._roles, self._meanings)
-                search.leanest(self._ranked(0.0), self._given_by_role(), count)
+                search.leanest(self._ranked(0.0), self._by_role, count)
             except Stop:
                 pass
             assert trials.best is not None, "the first evaluation is always made"
@@ -395,6 +388,10 @@ class Planner:
         )
 
 
-def _plain(session: Session) -> Result:
-    result = session.result
-    return result if isinstance(result, Result) else result.result
+def _seconds(trial: Trial) -> float:
+    seconds = trial.row.step_seconds
+    return math.inf if seconds is None else seconds
+
+
+def _arguments(trial: Trial) -> tuple[float, float]:
+    return trial.row.argument_bytes or math.inf, _seconds(trial)

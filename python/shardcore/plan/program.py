@@ -101,3 +101,9 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
     )
     names = {port.label or port.name for port in (*bare.arguments(), *bare.results())}
     return Program(session, bare, kept, kept_results, wrap, given, not stays <= names)
+
+
+def plain(session: Session) -> Result:
+    """Return the result of ``session``, which may be one of JAX, as one of a module."""
+    result = session.result
+    return result if isinstance(result, Result) else result.result

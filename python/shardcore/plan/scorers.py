@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
 from shardcore.errors import LocationError
-from shardcore.plan.layers import shallow
-from shardcore.plan.program import Program, Sessions
+from shardcore.plan.program import Sessions, plain
 from shardcore.session import Evaluation, Session
 from shardcore.session.targets import listed
+
+if TYPE_CHECKING:
+    from shardcore.pipeline.layers import Layers
 
 Edit = Mapping[str, str]
 """``PartitionSpec``s by pattern."""
@@ -54,6 +57,17 @@ class Whole:
         """Yield the figures of each of ``edits`` over ``mesh``."""
         known = [self._known(mesh, edit) for edit in edits]
         return self._sessions[mesh].evaluate(known, self._hardware, self._executor, **self._options)
+
+    def layers(self, mesh: Mesh, edit: Edit) -> Layers:
+        """Return the layers of the program with ``edit``.
+
+        Raises:
+            PlanError: it has none (``no-layers``).
+        """
+        from shardcore.pipeline.layers import find_layers
+
+        options = {name: at for name, at in self._options.items() if name != "keep_ports"}
+        return find_layers(plain(self.session(mesh, edit)), self._hardware, **options)
 
     def _known(self, mesh: Mesh, edit: Edit) -> Edit:
         return edit
@@ -95,6 +109,25 @@ class Fewer:
         for edit, (small, large) in zip(edits, rows, strict=True):
             yield self._extended(edit, small, large)
 
+    def layers(self, mesh: Mesh, edit: Edit) -> Layers | None:
+        """Return the layers of the whole program: all but the first are what the second program
+        has more; ``None`` if that is nothing.
+
+        Raises:
+            PlanError: it has none (``no-layers``).
+        """
+        from shardcore.pipeline.layers import Part
+
+        small, large = (each.layers(mesh, edit) for each in (self._small, self._large))
+        count = len(small.layers)
+        inside, more = (reduce(Part.__add__, each.layers) for each in (small, large))
+        one = (more - inside).at_least_nothing()
+        if len(large.layers) != count + 1 or not one.seconds:
+            return None
+        others = [one] * (count - 1)
+        first = reduce(Part.__sub__, others, inside).at_least_nothing()
+        return replace(large, layers=(first, *others, *[one] * self._layers))
+
     def _extended(self, edit: Edit, small: Evaluation, large: Evaluation) -> Evaluation:
         error = small.error or large.error
         if error is not None:
@@ -108,8 +141,15 @@ class Fewer:
         return Evaluation(edit, **figures)
 
 
+def are_worth_it(ops: int, of: int) -> bool:
+    """Return whether programs with fewer layers, of ``ops`` ops together, save enough of those of
+    the whole program."""
+    return ops <= of * _WORTH
+
+
 def fewer_layers(
-    program: Program,
+    programs: tuple[Sessions, Sessions],
+    layers: int,
     mesh: Mesh,
     alone: Cost,
     hardware: Hardware,
@@ -119,20 +159,16 @@ def fewer_layers(
     """Return a scorer on fewer layers; ``None`` if its figures disagree with ``alone``.
 
     Args:
-        program: the program.
-        mesh: a mesh for the comparison.
+        programs: sessions of two programs with fewer layers.
+        layers: how many layers more than the first the whole program has.
+        mesh: a mesh to compare them over.
         alone: the cost of the whole program without annotations, over ``mesh``.
         hardware: the chip.
         executor: where evaluations run.
         options: those of :func:`shardcore.cost`.
     """
-    found = shallow(program.module)
-    if found is None or found[0].num_ops + found[1].num_ops > program.module.num_ops * _WORTH:
-        return None
-    small, large = (
-        _Part(Sessions(program, module), hardware, executor, options) for module in found[:2]
-    )
-    fewer = Fewer(small, large, found[2])
+    small, large = (_Part(each, hardware, executor, options) for each in programs)
+    fewer = Fewer(small, large, layers)
     [row] = fewer.rows(mesh, [{}])
     if row.compute_seconds is None or row.argument_bytes is None:
         return None

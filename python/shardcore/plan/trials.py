@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shardcore._core import Mesh, TensorSharding
+from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan.layouts import Dims, spec
+from shardcore.plan.limits import Allows
 from shardcore.plan.roles import Role
 from shardcore.plan.scorers import Fewer, Whole
 from shardcore.session import Evaluation, Session
@@ -81,6 +83,15 @@ class Trial:
             own <= its * slack for own, its in zip(self.rank[:3], other.rank[:3], strict=True)
         )
 
+    def is_like(self, other: Trial) -> bool:
+        """Whether all figures are those of ``other``."""
+        return replace(self.row, edit={}) == replace(other.row, edit={})
+
+
+_NOT_ALLOWED = PlanError(
+    Diagnostic("nothing-to-plan", "the limits do not allow it", "allow axes to be for more")
+)
+
 
 class Stop(Exception):  # noqa: N818 - it is no error
     """The time is up."""
@@ -98,6 +109,7 @@ class Trials:
         *,
         rows: Rows,
         whole: Trials | None = None,
+        allows: Allows | None = None,
         start: float,
         seconds: float,
         report: Callable[[Trial | None, float], object],
@@ -109,14 +121,16 @@ class Trials:
             roles: the roles to annotate.
             limit: bytes of memory of a device.
             objective: a key of :data:`OBJECTIVES`.
-            rows: the evaluations of ``scorer``, which several ``Trials`` may share.
-            whole: the trials on the whole program, if ``scorer`` uses fewer layers.
-            start: the start of planning, as ``time.monotonic()``.
-            seconds: this many seconds after the start, evaluations raise :class:`Stop`.
-            report: called after each evaluation with the best trial and the fraction of the time.
+            rows: what ``scorer`` has evaluated, which others with it may share.
+            whole: those of the whole program, where ``scorer`` evaluates on fewer layers.
+            allows: whether annotations are within the limits; those that are not are refused.
+            start: when planning began, as ``time.monotonic()`` says.
+            seconds: after so many from there, evaluations raise :class:`Stop`.
+            report: called after each evaluation with the best and the fraction of the time.
         """
         self._scorer, self._roles, self._rows, self._whole = scorer, roles, rows, whole
         self._limit, self._figure = limit, OBJECTIVES[objective]
+        self._allows = allows
         self._start = start
         self._seconds = seconds
         self._report = report
@@ -159,6 +173,9 @@ class Trials:
         """
         listed = list(dict.fromkeys(wanted))
         missing = [each for each in listed if (mesh, each) not in self._known]
+        for each in missing:
+            if self._allows is not None and not self._allows(mesh, each):
+                self._rows[mesh, each] = Evaluation({}, error=_NOT_ALLOWED)
         edits = [self.edit(each) for each in missing if (mesh, each) not in self._rows]
         rows = self._scorer.rows(mesh, edits)
         for shardings in missing:

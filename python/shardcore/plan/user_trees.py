@@ -15,6 +15,16 @@ from shardcore.session.paths import steps
 if TYPE_CHECKING:
     from shardcore.plan.answer import Plan
 
+STAGE = "stage"
+"""The axis of stages."""
+_IMPORTS = """
+from functools import partial
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+"""
+_STACKED = 2
+"""Parameters of stacked layers have so many dims at least."""
 _RESULT = re.compile(r"^result(?=[\[.]|$)")
 """The prefix that JAX puts before the path of a result."""
 
@@ -35,15 +45,15 @@ def out_shardings(result: Any, specs: Mapping[str, Spec]) -> Any:
     return result.map_outputs(lambda port: _of_jax(specs.get(port.name)))
 
 
-def rules(result: Any) -> dict[str, Any]:
-    """Return the name rules for the arguments of ``result``."""
-    found = port_rules(result.arguments())
+def rules(result: Any, stages: int, layers: int) -> dict[str, Any]:
+    """Return a rule for each kind of the arguments of ``result``."""
+    found = port_rules(result.arguments(), stages, layers)
     return {rule: _of_jax(spec) for rule, spec in found.items()} if _has_trees(result) else found
 
 
-def port_rules(ports: Sequence[Port]) -> dict[str, Spec]:
-    """Return the name rules for ``ports``, arguments or results."""
-    specs = specs_of(ports)
+def port_rules(ports: Sequence[Port], stages: int = 1, layers: int = 0) -> dict[str, Spec]:
+    """Return a rule for each kind of ``ports``, arguments or results."""
+    specs = staged(ports, specs_of(ports), stages, layers)
     by_path = {path(port): specs[port.name] for port in ports if port.name in specs}
     return name_rules(by_path, Spec(()))
 
@@ -56,8 +66,12 @@ def path(port: Port) -> str:
 
 def apply(plan: Plan, devices: Sequence[Any] | None) -> Any:
     """Return the function of ``plan``; see :meth:`shardcore.Plan.apply`."""
+    from shardcore.plan.code import pipeline_code
+
     if not _has_trees(plan.result):
         return plan.result.partition("xla").simulate
+    if plan.pipeline is not None:
+        return _applied_stages(plan, pipeline_code(plan.pipeline), devices)
     wanted = [
         (each.location, each.primitive, each.shape, _of_jax(each.spec)) for each in plan.constraints
     ]
@@ -68,6 +82,38 @@ def apply(plan: Plan, devices: Sequence[Any] | None) -> Any:
         devices=devices,
         keeps_constraints=plan.keeps_constraints,
     )
+
+
+def _applied_stages(plan: Plan, code: str, devices: Sequence[Any] | None) -> Any:
+    result, said = plan.result, plan.stated
+    stages, layers = plan.stages, plan.layers
+    specs = (
+        in_shardings(result, staged(result.arguments(), said.arguments, stages, layers)),
+        out_shardings(result, staged(result.results(), said.results, stages, layers)),
+    )
+    return plan.program.applied(
+        plan.whole_mesh,
+        specs,
+        devices=devices,
+        keeps_constraints=plan.keeps_constraints,
+        pipeline=(_IMPORTS + code, layers, plan.micro_batches),
+    )
+
+
+def staged(
+    ports: Sequence[Port], specs: Mapping[str, Spec], stages: int, layers: int
+) -> dict[str, Spec]:
+    """Return ``specs`` of ``ports`` with parameters of stacked layers over ``stage``, too."""
+    found = dict(specs)
+    for port in ports:
+        spec = specs.get(port.name)
+        if spec is None or stages == 1 or len(port.shape or ()) < _STACKED:
+            continue
+        first, *others = (*spec.dims, None)
+        if port.shape and port.shape[0] == layers and layers % stages == 0 and first is None:
+            rest = tuple(others[:-1]) if spec.dims else ()
+            found[port.name] = spec._replace(dims=(STAGE, *rest))
+    return found
 
 
 def _has_trees(result: Any) -> bool:

@@ -34,10 +34,7 @@ def pipeline_parts(found: Pipeline) -> list[ReportPart]:
     step, peak, devices = found.whole
     share = step * devices / best.device_seconds
     lines = [
-        f"{best.schedule}, {plural(best.stages, 'stage')}"
-        + (f" of {best.turns} chunks" if best.turns > 1 else "")
-        + f", {_micro(best.micro_batches)}, on {plural(best.devices, 'device')} of "
-        f"{found.hardware.name}",
+        f"{pipeline_words(best)}, on {plural(best.devices, 'device')} of {found.hardware.name}",
         f"  step         {format_seconds(best.step_seconds)}, of which stages wait "
         f"{best.timeline.bubble:.1%}",
         f"  efficiency   {share:.0%} of that without stages: {format_seconds(step)} and "
@@ -48,8 +45,7 @@ def pipeline_parts(found: Pipeline) -> list[ReportPart]:
         f"  tried        {found.tried}",
     ]
     parts: list[ReportPart] = [paragraph("\n".join(lines))]
-    parts.append(paragraph("\nstages", is_title=True))
-    parts.append(table(_STAGES, _stages(best)))
+    parts += stages_parts(best)
     if found.others:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(_OTHERS, [_row(each) for each in found.others]))
@@ -64,8 +60,16 @@ def pipeline_text(found: Pipeline) -> str:
     return plain_text(pipeline_parts(found))
 
 
-def _micro(count: int) -> str:
-    return plural(count, "micro-batch", "micro-batches")
+def pipeline_words(best: Candidate) -> str:
+    """``best`` in words."""
+    chunks = f" of {best.turns} chunks" if best.turns > 1 else ""
+    stages, batches = plural(best.stages, "stage"), best.micro_batches
+    return f"{best.schedule}, {stages}{chunks}, {plural(batches, 'micro-batch', 'micro-batches')}"
+
+
+def stages_parts(best: Candidate) -> list[ReportPart]:
+    """The part of the report that has the stages of ``best``."""
+    return [paragraph("\nstages", is_title=True), table(_STAGES, _stages(best))]
 
 
 def _stages(best: Candidate) -> list[tuple[str, ...]]:

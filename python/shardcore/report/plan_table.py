@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, table
+from shardcore.report.pipeline_table import pipeline_words, stages_parts
 from shardcore.session.targets import listed
 from shardcore.units import format_bytes, format_seconds, plural
 
@@ -28,19 +29,33 @@ def plan_parts(plan: Plan) -> list[Part]:
     # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.partition_spec import spec_text
 
-    cost = plan.cost
-    lines = [
-        f"{plan.kind} over {_mesh(plan.mesh.shape)}, on {cost.hardware.name}, policy {cost.policy}",
+    cost, pipeline = plan.cost, plan.pipeline
+    over = f"{plan.kind} over {_mesh(plan.mesh.shape)}"
+    step = [
         f"  step         {format_seconds(cost.step_seconds)}, at least "
         f"{format_seconds(cost.step_seconds_lower)}",
         f"  at the peak  {format_seconds(cost.serial_seconds)}: "
         f"{format_seconds(cost.compute_seconds)} of ops and "
         f"{format_seconds(cost.comm_seconds)} of collectives, nothing overlapped",
+    ]
+    if pipeline is not None:
+        over += f", {pipeline_words(pipeline.best)}"
+        low, high = map(format_seconds, plan.interval)
+        waits = f"stages wait {pipeline.best.timeline.bubble:.1%}"
+        step = [f"  step         {format_seconds(plan.step_seconds)}, {low} to {high}; {waits}"]
+    lines = [
+        f"{over}, on {cost.hardware.name}, policy {cost.policy}",
+        f"  mesh         {plan.placement or 'one device'}",
+        *step,
         f"  {_bound(plan)}",
-        f"  peak memory  {format_bytes(cost.peak_bytes)} of {format_bytes(plan.limit)}",
+        f"  peak memory  {format_bytes(plan.peak_bytes)} of {format_bytes(plan.limit)}",
         f"  tried        {plan.evaluations}; {_ENDS[plan.stopped]}",
     ]
+    if plan.why:
+        lines.append(f"  why          {plan.why}")
     parts: list[Part] = [paragraph("\n".join(lines))]
+    if pipeline is not None:
+        parts += stages_parts(pipeline.best)
     count = plural(len(plan.specs), "annotation")
     made = {each.target: _made(each) for each in plan.constraints if each.location}
     rows = [
@@ -56,6 +71,9 @@ def plan_parts(plan: Plan) -> list[Part]:
     if plan.constraints:
         parts.append(paragraph("\nlines to add", is_title=True))
         parts.append(paragraph("\n".join(f"  {each}" for each in plan.constraints)))
+    if plan.changes:
+        parts.append(paragraph("\nchanges, each with those before", is_title=True))
+        parts.append(table(("change", ">step", ">peak", ""), _changes(plan), wrapped=("change",)))
     if plan.alternatives:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(COLUMNS, _alternatives(plan), wrapped=COLUMNS[-1:]))
@@ -87,18 +105,27 @@ def _bound(plan: Plan) -> str:
     return f"bound        no plan is below {bound}{gap}"
 
 
+def _changes(plan: Plan) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.what,
+            "" if each.step_seconds is None else format_seconds(each.step_seconds),
+            "" if each.peak_bytes is None else format_bytes(each.peak_bytes),
+            "" if each.fits else "does not fit",
+        )
+        for each in plan.changes
+    ]
+
+
 def _alternatives(plan: Plan) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for each in plan.alternatives:
         found = each.figures
         figures = ("", "", "", "")
         if found.error is None:
-            figures = (
-                format_seconds(found.step_seconds or 0.0),
-                format_seconds(found.compute_seconds or 0.0),
-                format_seconds(found.comm_seconds or 0.0),
-                format_bytes(found.peak_bytes or 0),
-            )
+            times = (found.step_seconds, found.compute_seconds, found.comm_seconds)
+            step, compute, sent = ("" if at is None else format_seconds(at) for at in times)
+            figures = (step, compute, sent, format_bytes(found.peak_bytes or 0))
         rows.append((each.kind, _mesh(each.mesh.shape), *figures, each.reason))
     return rows
 

@@ -1,0 +1,188 @@
+"""Are public pipelines near the best whole plan that is found, by the costs of the same program?
+
+Of each measured training step with stages, dense layers and no axis of tokens, the step is built
+without any sharding; what its source says of it, stages, chunks, micro-batches, data and tensor
+parallelism, is costed as a pipeline of that program, and the program is planned on as many devices
+of the same chip. It is met where theirs is within 5 % of the best, or among the three best of
+different kinds. `!` is more than the chip has. Run it with `python -m benches.whole_plans [ROW
+...]`; rows are numbers of lines, and those that are asked for may have an axis of tokens, but are
+then only planned. Times are processor seconds of planning, so that other programs do not count.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import shardcore
+import shardcore.jax
+from rich.console import Console
+from rich.table import Table
+from shardcore import Mesh, Plan, PlanError
+from shardcore.bench import decoder, kernels
+from shardcore.bench.leaderboard import CHIPS_FILE
+from shardcore.bench.parameters import shapes
+from shardcore.bench.placement import ByHand, Weights
+from shardcore.bench.rebuilt import NotBuiltError, training_of
+from shardcore.bench.rows import Row, read_rows
+from shardcore.bench.step import adam
+from shardcore.bench.training import Training
+from shardcore.calculus.hardware import hardware
+from shardcore.pipeline import Candidate, find_layers
+from shardcore.pipeline.search import PipelineSearch, links_of
+
+SECONDS = 240.0
+NEAR = 1.05
+AMONG = 3
+WHOLE = "b t (g r) d, b s g d, b s g e -> b t (g r) e need_replication={t, s, d, e}"
+BACK = (
+    "b t (g r) d, b s g d, b s g e, b t (g r) e, b t (g r) e -> "
+    "b t (g r) d, b s g d, b s g e need_replication={t, s, d, e}"
+)
+
+
+@dataclass(frozen=True)
+class Global(ByHand):
+    """Arrays are global, and nothing is constrained: a plan says where they are. Elementwise work
+    keeps its operands alone, as kernels of libraries do."""
+
+    def enter(self, y: jax.Array) -> jax.Array:
+        return y
+
+    def leave(self, y: jax.Array) -> jax.Array:
+        return y
+
+    def attend(self, kind: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        kernel = kernels.Kernel(self.run.platform, kernels.seen(self.run.time, kind.windows))
+        return kernels.flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
+
+
+def rules() -> None:
+    """Attention is computed apart for each sequence and group of heads."""
+    kernels.register()
+
+    def of(signature: Any) -> str | None:
+        target = str(signature.attributes.get("call_target_name"))
+        text = {kernels.FORWARD: WHOLE, kernels.BACKWARD: BACK}.get(target)
+        heads = [each.shape[2] for each in signature.operand_types[:2]] if text else [1, 1]
+        return None if text is None else f"{text} {{g={heads[1]}, r={heads[0] // heads[1]}}}"
+
+    shardcore.rule("stablehlo.custom_call")(of)
+    for target in (kernels.FORWARD, kernels.BACKWARD):
+        shardcore.partition_rule(target)(of)
+
+
+def loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
+    x = decoder.with_positions(decoder.table(params)[tokens], params)
+    depths = {place: kind.depth for place, kind in enumerate(run.model.kinds)}
+    x = decoder.layers(Global(run), x, params, depths)
+    logits = decoder.norm(x, params["norm"]) @ decoder.logits_weight(params)
+    hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)
+    return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits.astype(jnp.float32)), axis=-1))
+
+
+def lowered(run: Training) -> shardcore.jax.Lowered:
+    """The step of `run`, whose parameters and moments have no shardings."""
+    arrays = {
+        name: jax.ShapeDtypeStruct(p.shape, jnp.float32) for name, p in shapes(run.model).items()
+    }
+    tokens = jax.ShapeDtypeStruct((run.batch, run.time), jnp.int32)
+
+    def step(params: Any, first: Any, second: Any, count: Any, tokens: jax.Array) -> Any:
+        value, gradient = jax.value_and_grad(loss)(params, tokens, run)
+        return *adam((params, first, second, count), gradient), value
+
+    state = (arrays, arrays, arrays, jax.ShapeDtypeStruct((), jnp.int32))
+    return shardcore.jax.lower(step, *state, tokens, donate_argnums=(0, 1, 2), platform="cuda")
+
+
+def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
+    """Rows with stages, each configuration once."""
+    seen: set[str] = set()
+    for row in read_rows():
+        if row.number_of("pp") <= 1 or (chosen and row.number not in chosen):
+            continue
+        try:
+            run = training_of(row)
+        except NotBuiltError:
+            continue
+        is_dense = all(kind.experts is None for kind in run.model.kinds)
+        key = repr((run, row.chip))
+        if is_dense and (chosen or row.number_of("cp") == 1) and key not in seen:
+            seen.add(key)
+            yield row, replace(run, scan=True)
+
+
+def theirs(program: Any, run: Training, chip: Any) -> Candidate:
+    """The pipeline of the source: parameters over tensor parallelism, moments over data, too, and
+    parameters likewise where they do not fit otherwise."""
+    data = run.sizes.get("data", 1)
+    mesh = Mesh({"data": data, "tensor": run.sizes.get("tensor", 1)})
+    found: list[Candidate] = []
+    for trees in (("first", "second"), ("params", "first", "second")):
+        session = program.session(mesh=mesh)
+        session.set("tokens", "P('data')")
+        for name, each in shapes(run.model).items():
+            spec = replace(run, sizes={"tensor": 2}).spec(name, each)
+            for tree in ("params", "first", "second"):
+                axes = list(spec)
+                if tree in trees and data > 1 and "embed" in each.dims:
+                    axes[each.dims.index("embed")] = "data"
+                session.set(f"{tree}['{name}']", f"P({', '.join(map(repr, axes))})")
+        layers = find_layers(session.result.result, chip)
+        search = PipelineSearch(layers, math.inf, links_of(chip, {}), mesh)
+        schedule = "interleaved" if run.interleave > 1 else "1f1b"
+        search.add(schedule, run.sizes["stage"], run.interleave, run.microbatches)
+        found += [search.best] if search.best is not None else []
+    return min(found, key=lambda each: (each.peak_bytes > chip.hbm_bytes, each.step_seconds))
+
+
+def rank(plan: Plan, step: float) -> int:
+    """Which of the plans of different kinds `step` would be."""
+    steps = [plan.step_seconds]
+    steps += [a.figures.step_seconds or math.inf for a in plan.alternatives if a.stages is not None]
+    return 1 + sum(other < step * (1 - 1e-9) for other in steps)
+
+
+def main(chosen: list[int]) -> None:
+    rules()
+    columns = ("row", "theirs", "GiB", "ratio", "rank", "best", "GiB", "stages", "schedule", "s")
+    table = Table(*columns)
+    met = count = 0
+    for row, run in rows(chosen):
+        chip = hardware(row.chip, CHIPS_FILE)
+        program = lowered(run)
+        own = None if "context" in run.sizes else theirs(program, run, chip)
+        start = time.process_time()
+        try:
+            plan = shardcore.plan(
+                program, chip, devices=row.number_of("chips"), stages="any", seconds=SECONDS
+            )
+        except PlanError as error:
+            print(row.number, row.name, error.message)
+            continue
+        took = time.process_time() - start
+        cells = [f"{row.number} {row.name}", "", "", "", ""]
+        if own is not None:
+            ratio, place = own.step_seconds / plan.step_seconds, rank(plan, own.step_seconds)
+            fits = "" if own.peak_bytes <= chip.hbm_bytes else "!"
+            cells[1:] = [f"{own.step_seconds:.2f}", f"{own.peak_bytes / 2**30:.0f}{fits}"]
+            cells += [f"{ratio:.2f}", str(place)]
+            count += 1
+            met += ratio <= NEAR or place <= AMONG
+        stages = f"{plan.stages} of {plan.kind} {','.join(map(str, plan.mesh.shape.values()))}"
+        cells += [f"{plan.step_seconds:.2f}", f"{plan.peak_bytes / 2**30:.0f}", stages]
+        cells += [f"{plan.schedule} {plan.micro_batches}", f"{took:.0f} {plan.stopped}"]
+        table.add_row(*cells)
+        Console(width=180).print(table)
+    print(f"{met} of {count}")
+
+
+if __name__ == "__main__":
+    main([int(each) for each in sys.argv[1:]])
