@@ -2,6 +2,7 @@
 //!
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
+pub mod entry_layouts;
 pub mod memory_space_assignment;
 pub mod one_hot_scatter;
 pub mod product_fusion;
