@@ -67,6 +67,13 @@ impl Compiler {
     pub const fn fuses_products(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// The most uses for each of which something expensive is computed anew.
+    pub const fn expensive_uses(self) -> u32 {
+        match self {
+            Self::XlaTpu => 2,
+            Self::XlaCpu | Self::XlaGpu | Self::None => 0,
+        }
+    }
     /// Whether products of default precision round operands of `f32` to `bf16` (`BFloat16Propagation`).
     pub const fn rounds_operands(self) -> bool {
         matches!(self, Self::XlaTpu)

@@ -17,9 +17,6 @@ const MAX_STEPS: usize = 64;
 /// The most elementwise ops in a row, each with other users, that products compute anew.
 const MAX_DEPTH: u32 = 16;
 
-/// The most uses for each of which something expensive is computed anew.
-pub const MAX_EXPENSIVE_USES: u32 = 2;
-
 /// The most users of something expensive that compute it anew: those of the `tanh` in a GELU, one before its product and two in its
 /// gradient.
 const MAX_EXPENSIVE_USERS: u32 = 3;

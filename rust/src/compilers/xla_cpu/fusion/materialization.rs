@@ -25,7 +25,6 @@ use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::common_subexpressions::{Equal, Search};
 use crate::compilers::xla_cpu::passes::loop_invariant_code_motion::Invariant;
-use crate::compilers::xla_tpu::product_fusion::MAX_EXPENSIVE_USES;
 use crate::compilers::xla_tpu::while_loop_fusible_sinking::{is_broadcast, is_sunk};
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
@@ -311,8 +310,8 @@ impl Storage {
                 row.holds_product |= operand.holds_product;
             }
             let depth = depth.saturating_add(1);
-            let is_expensive = has(Fact::EXPENSIVE)
-                && !(layouts.compiler().fuses_products() && row.uses <= MAX_EXPENSIVE_USES);
+            let is_expensive =
+                has(Fact::EXPENSIVE) && row.uses > layouts.compiler().expensive_uses();
             let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
             let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
             if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {
