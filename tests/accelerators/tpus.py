@@ -4,7 +4,9 @@
 programs in `large/`: training steps, prefill, decoding and single layers of the size of real ones,
 for a mesh of 2 by 4. Some of the models fit into the vector memory of a core as a whole.
 `python -m tests.accelerators.tpus --measure` writes it anew, where `jax[tpu]` is installed;
-without arguments the command prints the ratios.
+without arguments the command prints the ratios. `memory_analysis()` counts the holes between
+temporary buffers twice, or temporaries not at all; beside it stands what XLA reserves (see
+`tests.accelerators.buffers`).
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import shardcore
 
+from tests.accelerators.buffers import heap_bytes
 from tests.shardy.xla import model_rows
 from tests.shardy.xla.measured import key
 
@@ -36,11 +39,24 @@ class Memory:
     output: int
     alias: int
     temp: int
+    heap: int | None = None
+    """Bytes that buffer assignment reserves for temporaries; `None` if they were not read off."""
+
+    @property
+    def ports(self) -> int:
+        """Arguments and outputs."""
+        return self.argument + self.output - self.alias
 
     @property
     def peak(self) -> int:
         """Arguments, outputs and temporaries."""
-        return self.argument + self.output - self.alias + self.temp
+        return self.ports + self.temp
+
+    @property
+    def reserved(self) -> int:
+        """Arguments, outputs and what is reserved for temporaries."""
+        assert self.heap is not None
+        return self.ports + self.heap
 
 
 def models() -> list[str]:
@@ -76,6 +92,13 @@ def ratios(programs: Iterable[str]) -> dict[str, float]:
     return {name: cost(name).peak_bytes / kept()[name].peak for name in programs}
 
 
+def of_reserved(found: dict[str, float]) -> dict[str, float]:
+    """Our peaks over the bytes that XLA reserves, of `ratios`, as far as these are kept."""
+    rows = kept()
+    known = {name: ratio for name, ratio in found.items() if rows[name].heap is not None}
+    return {name: ratio * rows[name].peak / rows[name].reserved for name, ratio in known.items()}
+
+
 def near(found: dict[str, float], within: float) -> int:
     """How many are so near to XLA's."""
     return sum(abs(ratio - 1) <= within for ratio in found.values())
@@ -85,13 +108,15 @@ def measure(text: str) -> Memory:
     """What XLA's compiler says of `text`."""
     from tests.accelerators.oracle import TPUS, executable
 
-    memory = executable(text, TPUS).get_compiled_memory_stats()
+    compiled = executable(text, TPUS)
+    memory = compiled.get_compiled_memory_stats()
     return Memory(
         key(text),
         memory.argument_size_in_bytes,
         memory.output_size_in_bytes,
         memory.alias_size_in_bytes,
         memory.temp_size_in_bytes,
+        heap_bytes(compiled.serialize()),
     )
 
 
@@ -103,10 +128,13 @@ def main() -> None:
         return
     for kind, names in (("models", models()), ("large programs", large())):
         found = ratios(names)
+        reserved = of_reserved(found)
         for name, ratio in sorted(found.items(), key=lambda row: row[1]):
-            print(f"{ratio:8.2f} {name}")
-        shares = (f"{near(found, within)} within {within:.0%}" for within in (0.05, 0.1, 0.25))
-        print(f"peaks of {len(found)} {kind}: {', '.join(shares)}")
+            beside = f"{reserved[name]:.2f}" if name in reserved else ""
+            print(f"{ratio:8.2f} {beside:>5} {name}")
+        for what, rows in (("memory_analysis()", found), ("reserved bytes", reserved)):
+            shares = (f"{near(rows, within)} within {within:.0%}" for within in (0.05, 0.1, 0.25))
+            print(f"peaks of {len(rows)} {kind} beside {what}: {', '.join(shares)}")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,25 @@ impl Compiler {
     pub const fn fuses_products(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// The most uses for each of which something expensive is computed anew.
+    pub const fn expensive_uses(self) -> u32 {
+        match self {
+            Self::XlaTpu => 2,
+            Self::XlaCpu | Self::XlaGpu | Self::None => 0,
+        }
+    }
+    /// Whether products of default precision round operands of `f32` to `bf16` (`BFloat16Propagation`).
+    pub const fn rounds_operands(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
+    /// Whether broadcasts that a loop only reads are computed in its body (`WhileLoopFusibleSinking`).
+    pub const fn sinks_into_loops(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
+    /// Whether all-gathers run beside loops that they do not depend on (`LatencyHidingScheduler`).
+    pub const fn gathers_beside_loops(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
     /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
     pub const fn has_timed_kernels(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaCpu)

@@ -360,7 +360,7 @@ impl<'a> Count<'a> {
     fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {
         let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
-        let donated = donated_of_entry(program, &mut self.works, entry);
+        let donated = donated_of_entry(program, &mut self.works, entry, compiler);
         let memory =
             Memory::of_ports(program, &mut self.works, entry, &[], (Space::Device, compiler));
         let arguments = memory.argument_bytes;
@@ -381,7 +381,7 @@ impl<'a> Count<'a> {
     /// Adds the figures of arguments, results and loops.
     fn finish(mut self, entry: FuncId, compiler: Compiler) -> ProgramCost {
         let (program, works) = (self.program, &mut self.works);
-        let donated = donated_of_entry(program, works, entry);
+        let donated = donated_of_entry(program, works, entry, compiler);
         self.cost.memory =
             Memory::of_ports(program, works, entry, &donated, (Space::Device, compiler));
         self.cost.host.memory =

@@ -3,6 +3,9 @@
 //! `tf.aliasing_output = 2 : i32` on an argument donates its buffer to output 2. `jax.buffer_donor = true` leaves the choice to the
 //! compiler, which takes the first output of the same size that has no argument yet.
 
+use crate::compilers::target::Compiler;
+use crate::compilers::xla_tpu::entry_layouts::result_bytes;
+use crate::compilers::xla_tpu::tiles::stored_bytes;
 use crate::index::{FuncId, ValueId};
 use crate::ir::Program;
 use crate::mlir::AttrValue;
@@ -66,13 +69,16 @@ pub fn donated_of_entry(
     program: &Program,
     works: &mut Works<'_>,
     entry: FuncId,
+    compiler: Compiler,
 ) -> Vec<(usize, ValueId)> {
     let last = program.func_body(entry).get().and_then(|body| program.last_op(body).get());
     let returned = last.map_or_else(Vec::new, |op| program.operands(op).collect());
     let (tensors, spaces) = (&mut works.tensors, &works.spaces);
-    donated_arguments(program, entry, &returned, |output, value| {
-        let space = output
-            .map_or_else(|| spaces.of_argument(value), |output| spaces.of_result(output, value));
-        (tensors.bytes(value), space)
+    donated_arguments(program, entry, &returned, |output, value| match output {
+        Some(output) => {
+            let bytes = result_bytes(program, tensors, (output, value), compiler);
+            (bytes, spaces.of_result(output, value))
+        }
+        None => (stored_bytes(tensors, value, compiler), spaces.of_argument(value)),
     })
 }

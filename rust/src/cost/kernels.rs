@@ -92,7 +92,7 @@ fn kernels(
     (compiler, cache_bytes): Chip,
     fused: &FusedOnce,
 ) -> Vec<Kernel> {
-    let donated = donated_of_entry(program, works, entry);
+    let donated = donated_of_entry(program, works, entry, compiler);
     let target = (Target { compiler, space: Some(Space::Device), fused }, cache_bytes);
     let rows = kernel_rows(program, works, execution, entry, &donated, target);
     let mut kernels = Vec::with_capacity(rows.len());

@@ -11,6 +11,7 @@ use super::buffers::{Places, Run};
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
 use crate::compilers::target::Compiler;
+use crate::compilers::xla_tpu::entry_layouts::result_bytes;
 use crate::compilers::xla_tpu::tiles::stored_bytes;
 use crate::compilers::Live;
 use crate::error::Span;
@@ -66,9 +67,12 @@ impl Memory {
             }
         }
         let returned = returned(program, body);
+        let of_result = |works: &mut Works<'_>, index: usize| {
+            result_bytes(program, &mut works.tensors, (index, returned[index]), compiler)
+        };
         for (index, &value) in returned.iter().enumerate() {
             if works.spaces.of_result(index, value) == space {
-                memory.output_bytes += bytes(works, value);
+                memory.output_bytes += of_result(works, index);
             }
         }
         if returned.len() > 1 && space == Space::Device {
@@ -76,7 +80,7 @@ impl Memory {
         }
         for &(index, arg) in donated {
             if works.spaces.of_argument(arg) == space {
-                memory.alias_bytes += bytes(works, returned[index]);
+                memory.alias_bytes += of_result(works, index);
             }
         }
         memory

@@ -251,7 +251,7 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     let Some(entry) = program.entry_function() else { return 0 };
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works, entry);
+    let donated = donated_of_entry(program, &mut works, entry, Compiler::XlaCpu);
     let spaces = [Space::Device, Space::Host];
     let ports = spaces
         .map(|space| Memory::of_ports(program, &mut works, entry, &[], (space, Compiler::XlaCpu)));
@@ -268,7 +268,7 @@ pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works, entry);
+    let donated = donated_of_entry(program, &mut works, entry, compiler);
     let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
     let mut found = lifetimes(program, &mut works, &execution, entry, &donated, target);
     for (op, _) in &mut found.moments {

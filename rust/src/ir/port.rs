@@ -12,6 +12,8 @@ pub struct Port {
     /// The sharding of a result, or of an argument of a declaration (with a body it is on the block
     /// argument).
     pub sharding: ShardingId,
+    /// The type of all devices, of a result whose sharding is left to the compiler; [`TypeId::NONE`] of others.
+    pub open: TypeId,
     /// Its other attributes.
     pub attrs: AttrRange,
 }
@@ -20,7 +22,7 @@ impl Port {
     /// A port of which only the type is known.
     pub fn of_type(ty: TypeId) -> Self {
         let attrs = AttrRange::default();
-        Self { ty, sharding: ShardingId::NONE, attrs }
+        Self { ty, sharding: ShardingId::NONE, open: TypeId::NONE, attrs }
     }
 }
 
@@ -105,6 +107,14 @@ impl Program {
     ) -> bool {
         let port = self.functions[func].results.position(index);
         self.set_port_sharding(func, port, sharding)
+    }
+    /// Notes which results of the entry function have a sharding by now, as `is_given` says; that of others is left to the compiler.
+    pub fn note_open_results(&mut self, is_given: impl Fn(FuncId, usize) -> bool) {
+        let Some(func) = self.entry_function() else { return };
+        let positions = self.functions[func].results.positions();
+        for (index, port) in self.ports[positions].iter_mut().enumerate() {
+            port.open = if is_given(func, index) { TypeId::NONE } else { port.ty };
+        }
     }
     fn set_port_sharding(&mut self, func: FuncId, port: usize, sharding: ShardingId) -> bool {
         let old = std::mem::replace(&mut self.ports[port].sharding, sharding);

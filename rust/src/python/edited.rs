@@ -83,6 +83,14 @@ impl Edited {
         let id = annotation(&self.program, target).get();
         id.map(|id| PyTensorSharding::from_program(&self.program, id))
     }
+    /// Whether `target` is annotated.
+    pub fn is_annotated(&self, target: Target) -> bool {
+        let edit = self.edits.iter().rfind(|edit| edit.target == target);
+        edit.map_or_else(
+            || annotation(&self.program, target).is_some(),
+            |edit| edit.sharding.is_some(),
+        )
+    }
     /// The annotated program.
     pub fn program(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
         if let Some(made) = self.made.get() {

@@ -10,7 +10,7 @@ use super::originals::PyOriginals;
 use super::room::room_for_copy;
 use super::rule_registry::registry;
 use super::work::run;
-use super::xla_form::{as_in_xla, same_axes};
+use super::xla_form::{as_in_xla, note_open_results, same_axes};
 use crate::context::Progress;
 use crate::import::hlo_captures;
 use crate::index::ShardingId;
@@ -146,5 +146,7 @@ fn place_ports(program: &mut Program, ports: &[Option<TensorSharding>]) -> bool 
         .into_iter()
         .map(|(target, sharding)| (target, program.intern_sharding(sharding)))
         .collect();
-    annotate(program, &annotations).is_ok()
+    let is_placed = annotate(program, &annotations).is_ok();
+    note_open_results(program);
+    is_placed
 }

@@ -13,6 +13,7 @@ use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
 use crate::import::hlo_captures;
 use crate::inlining::call_inliner::Originals;
+use crate::session::Target;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -99,6 +100,7 @@ impl Replay {
         if !found.prepared.is_readable(&found.replayed) {
             return Ok(None);
         }
+        let mut are_kept = false;
         if keep_ports {
             let Some(given) = self.readable(py)? else { return Ok(None) };
             let wanted = (&*given.prepared, &*given.replayed);
@@ -106,10 +108,14 @@ impl Replay {
                 let wanted = given.prepared.completed_ports(&given.replayed);
                 let Some(placed) = runs.placed(py, &found, &wanted)? else { return Ok(None) };
                 found = placed;
+                are_kept = true;
             }
         }
         let Some(originals) = found.originals.clone() else { return Ok(None) };
         let mut program = found.complete(py, &edited.filename, false)?;
+        program.note_open_results(|func, index| {
+            are_kept || edited.is_annotated(Target::Result(func, index))
+        });
         let mut originals = Originals::clone(&originals);
         hlo_captures::release(&mut program, &mut originals);
         let module = Py::new(py, PyModule::new(program, edited.filename.clone()))?;

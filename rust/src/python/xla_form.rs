@@ -27,7 +27,17 @@ pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Origi
     hlo_order::run(&mut program);
     hlo_captures::capture(&mut program, &mut originals);
     rules.sign(&mut program);
+    note_open_results(&mut program);
     (program, originals)
+}
+
+/// Notes that the results of `program`, which is not completed yet, that have no sharding are left to the compiler.
+pub(super) fn note_open_results(program: &mut Program) {
+    let given: Vec<bool> = program
+        .entry_function()
+        .map(|func| program.func_results(func).iter().map(|port| port.sharding.is_some()).collect())
+        .unwrap_or_default();
+    program.note_open_results(|_, index| given[index]);
 }
 
 /// Whether the dims of all ports are sharded along the same axes; a port without sharding counts as

@@ -56,6 +56,10 @@ impl<'a> Tensors<'a> {
         let element = self.of(value).element;
         element.get().map_or("", |element| self.program.str(element))
     }
+    /// The tensor of a type of the program.
+    pub fn of_type(&self, ty: TypeId) -> &LocalTensor {
+        &self.rows[ty.index()]
+    }
     /// The tensor of a row.
     pub fn row(&self, id: u32) -> &LocalTensor {
         &self.rows[id as usize]

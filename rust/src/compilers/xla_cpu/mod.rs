@@ -29,6 +29,7 @@ use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
+use crate::compilers::xla_tpu::entry_layouts::lay_out_results;
 use crate::compilers::Live;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -138,6 +139,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
         let donated: Vec<(usize, u32)> = pairs.collect();
         let mut graph = self.builder.graph(body);
+        let compiler = self.builder.layouts.compiler();
+        lay_out_results(program, &mut self.builder.works.tensors, &mut graph, compiler);
         if let Some(last) = program.last_op(body).get() {
             graph = crate::compilers::xla_cpu::copy_insertion::returned_arguments::with_copies(
                 graph, last, &donated,

@@ -2,13 +2,19 @@
 //!
 //! A value is made in vector memory where there is room. Where there is none, what is needed last is moved to HBM, and takes memory there
 //! from then on. Blocks inside an op and what is around that have half of the memory each.
-//! Source: XLA's `MemorySpaceAssignment`.
+//! An argument that several kernels read is kept there from the start of the program to its last use: the largest one that fits. If
+//! that is donated, none is.
+//!
+//! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches.
 
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
-use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::index::OpId;
-use crate::ir::{OpKind, Program};
+use crate::ir::{OpKind, Program, ValueDef};
 use std::collections::BinaryHeap;
+
+/// As many reads as of something that a loop carries.
+const MANY: u32 = u32::MAX;
 
 /// The bytes of vector memory for values: 128 MiB less what kernels keep for themselves.
 const VECTOR_MEMORY: u128 = 112 << 20;
@@ -34,6 +40,11 @@ impl Liveness {
             .collect();
         made.sort_unstable();
         let mut made = made.into_iter().peekable();
+        let prefetched = is_entry.then(|| prefetched(program, graph, &self.order)).flatten();
+        if let Some((bytes, last)) = prefetched {
+            vector.used += bytes;
+            vector.ends[last as usize] += bytes;
+        }
         for at in 0..num_positions {
             let op = graph.kernels[self.order[at as usize] as usize].op;
             let is_whole = is_entry && !runs_blocks(program, op);
@@ -45,13 +56,42 @@ impl Liveness {
                 }
             }
             while vector.used > most {
-                let Some((last, item)) = vector.remove_last(graph) else { break };
+                let Some((last, item)) = vector.remove_last(graph, at) else { break };
                 self.spans[item as usize] = Some((at, last));
             }
             vector.used -= vector.ends[at as usize];
         }
         self.taken = taken(graph, &self.spans, self.order.len());
     }
+}
+
+/// The bytes of the argument of the entry function that is kept in vector memory, and the last position in `order` at which it is
+/// read.
+fn prefetched(program: &Program, graph: &Graph, order: &[u32]) -> Option<(u128, u32)> {
+    // The number of kernels that read each argument, and the last position; of what a loop carries none.
+    let mut reads: Vec<(u32, u32)> = Vec::new();
+    for (&kernel, at) in order.iter().zip(0..) {
+        let has_blocks = runs_blocks(program, graph.kernels[kernel as usize].op);
+        for read in graph.reads(kernel) {
+            let item = graph.stored_as(read.item) as usize;
+            if graph.items[item].made_by == NONE {
+                reads.resize(reads.len().max(item + 1), (0, 0));
+                let count = if has_blocks { MANY } else { reads[item].0.saturating_add(1) };
+                reads[item] = (count, at);
+            }
+        }
+    }
+    let fitting =
+        graph.items.iter().zip(reads).filter(|&(item, (count, _))| {
+            (2..MANY).contains(&count) && item.bytes <= VECTOR_MEMORY
+        });
+    let (item, (_, last)) = fitting.max_by_key(|(item, _)| item.bytes)?;
+    let ValueDef::Arg(block) = program.def(item.value) else { return None };
+    let func = program.function_of(program.block_parent_op(block));
+    let port = program.func_args(func)[program.value_index(item.value)];
+    let mut names = program.attr_list(port.attrs).iter().map(|attr| program.str(attr.name));
+    let is_donated = names.any(|name| matches!(name, "jax.buffer_donor" | "tf.aliasing_output"));
+    (!is_donated).then_some((item.bytes, last))
 }
 
 /// Whether kernels run inside `op`.
@@ -76,9 +116,9 @@ impl VectorMemory {
         self.ends[last as usize] += bytes;
         self.held.push((last, item));
     }
-    /// Removes the item that is needed last, and says when that is.
-    fn remove_last(&mut self, graph: &Graph) -> Option<(u32, u32)> {
-        let (last, item) = self.held.pop()?;
+    /// Removes the item that is needed last, at `at` or later, and says when that is.
+    fn remove_last(&mut self, graph: &Graph, at: u32) -> Option<(u32, u32)> {
+        let (last, item) = self.held.pop().filter(|&(last, _)| last >= at)?;
         let bytes = graph.items[item as usize].bytes;
         self.used -= bytes;
         self.ends[last as usize] -= bytes;

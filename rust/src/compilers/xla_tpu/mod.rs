@@ -2,7 +2,11 @@
 //!
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
+pub mod bfloat16_propagation;
+pub mod entry_layouts;
+pub mod latency_hiding_scheduler;
 pub mod memory_space_assignment;
 pub mod one_hot_scatter;
 pub mod product_fusion;
 pub mod tiles;
+pub mod while_loop_fusible_sinking;

@@ -2,7 +2,8 @@
 //! their results.
 //!
 //! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product. An
-//! elementwise op that only products and ops that fuse read is computed in each of them; if it is expensive only if there is but one.
+//! elementwise op that only products and ops that fuse read is computed in each of them. One that is expensive is, if few read it,
+//! though others are between it and the product.
 
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
@@ -15,6 +16,10 @@ const MAX_STEPS: usize = 64;
 
 /// The most elementwise ops in a row, each with other users, that products compute anew.
 const MAX_DEPTH: u32 = 16;
+
+/// The most users of something expensive that compute it anew: those of the `tanh` in a GELU, one before its product and two in its
+/// gradient.
+const MAX_EXPENSIVE_USERS: u32 = 3;
 
 /// Whether `op` is computed by the matrix unit.
 pub fn is_product(program: &Program, op: OpId) -> bool {
@@ -90,8 +95,8 @@ fn fuse_into_user(
     storage.store(value, false, true);
 }
 
-/// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what was so before, how
-/// many such ops in a row there are up to a product.
+/// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what is computed in a
+/// product, how many ops in a row with several users there are up to that.
 fn fuse_into_products(
     program: &Program,
     storage: &mut Storage,
@@ -103,10 +108,11 @@ fn fuse_into_products(
         return;
     }
     let value = program.result(op, 0);
-    if !storage.is_written(value) || with_product.contains(&value) {
+    if with_product.contains(&value) {
         return;
     }
-    let (mut num_users, mut is_read, mut depth) = (0, false, 0);
+    let is_expensive = facts.has(Fact::EXPENSIVE);
+    let (mut num_users, mut near, mut far, mut all_fuse) = (0, None, None, true);
     let mut names = vec![value];
     while let Some(name) = names.pop() {
         for user in program.users(name) {
@@ -117,16 +123,23 @@ fn fuse_into_products(
                 names.push(program.result(user, 0));
                 num_users -= 1;
             } else if is_near && is_product(program, user) {
-                is_read = true;
+                near = near.max(Some(0));
             } else if !is_near || !facts.has(Fact::FUSES) || program.kind(user) == OpKind::Reduce {
-                return;
+                all_fuse = false;
             } else {
                 let after = program.op_results(user).filter_map(|value| depths.get(&value));
-                depth = after.copied().max().unwrap_or(0).max(depth);
+                far = after.copied().max().max(far);
             }
         }
     }
-    if is_read && depth < MAX_DEPTH && (num_users == 1 || !facts.has(Fact::EXPENSIVE)) {
+    let depth = near.max(far);
+    if !storage.is_written(value) {
+        depths.extend(depth.map(|depth| (value, depth)));
+        return;
+    }
+    let reaches = if is_expensive { depth } else { near.and(depth) };
+    let Some(depth) = reaches.filter(|&depth| all_fuse && depth < MAX_DEPTH) else { return };
+    if !is_expensive || num_users <= MAX_EXPENSIVE_USERS {
         storage.store(value, false, true);
         depths.insert(value, depth + 1);
     }

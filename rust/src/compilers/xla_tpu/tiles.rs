@@ -20,14 +20,21 @@ const ROW_BYTES: u128 = 512;
 pub fn stored_bytes(tensors: &mut Tensors<'_>, value: ValueId, compiler: Compiler) -> u128 {
     let tensor = tensors.of(value);
     if compiler.has_tiles() {
-        tiled_bytes(tensor)
+        tiled_bytes(tensor, tensor)
     } else {
         tensor.bytes
     }
 }
 
-/// The bytes of `tensor` in tiles.
-fn tiled_bytes(tensor: &LocalTensor) -> u128 {
+/// The bytes in tiles of `value`, of `f32`, as `bf16`.
+pub fn narrowed_bytes(tensors: &mut Tensors<'_>, value: ValueId) -> u128 {
+    let tensor = tensors.of(value);
+    let narrowed = LocalTensor { bytes: tensor.bytes.div_ceil(2), ..tensor.clone() };
+    tiled_bytes(&narrowed, &narrowed)
+}
+
+/// The bytes of `tensor` in tiles, with the minor dims that need least padding in `whole`, of as many dims.
+pub(super) fn tiled_bytes(tensor: &LocalTensor, whole: &LocalTensor) -> u128 {
     let Some(dims) = tensor.dims.as_deref().filter(|_| tensor.bytes > 0) else {
         return tensor.bytes;
     };
@@ -35,7 +42,10 @@ fn tiled_bytes(tensor: &LocalTensor) -> u128 {
     let elements = match dims {
         [] => return ROW_BYTES,
         &[size] => flat(extent(size), element),
-        _ => in_rows(dims, element),
+        _ => {
+            let whole = whole.dims.as_deref().filter(|whole| whole.len() == dims.len());
+            padded(dims, minor_dims(whole.unwrap_or(dims), element), element)
+        }
     };
     elements.saturating_mul(element).clamp(ROW_BYTES, MAX_COUNTED)
 }
@@ -51,20 +61,35 @@ fn flat(size: u128, element: u128) -> u128 {
     size.next_multiple_of(size.next_power_of_two().clamp(least, MAX_FLAT))
 }
 
-/// The elements of an array of several dims, padded, with the two minor dims that need least.
-fn in_rows(dims: &[i64], element: u128) -> u128 {
-    let lanes = |size: u128| size.next_multiple_of(LANES);
-    let sublanes = |size: u128| size.next_multiple_of(rows_of_tile(size, element));
+/// Sizes of a minor dim, and of the second one, padded.
+fn lanes(size: u128) -> u128 {
+    size.next_multiple_of(LANES)
+}
+fn sublanes(size: u128, element: u128) -> u128 {
+    size.next_multiple_of(rows_of_tile(size, element))
+}
+
+/// The elements of an array of several dims, padded, of which the minor one and the second one are given.
+fn padded(dims: &[i64], (minor, second): (usize, usize), element: u128) -> u128 {
     let all = dims.iter().fold(1, |product: u128, &size| product.saturating_mul(extent(size)));
-    let padded = |minor: usize, second: usize| {
-        let (minor, second) = (extent(dims[minor]), extent(dims[second]));
-        let outer = all / (minor * second);
-        outer.saturating_mul(lanes(minor)).saturating_mul(sublanes(second))
-    };
-    let (minors, seconds) = (least_padded(dims, lanes), least_padded(dims, sublanes));
+    let (minor, second) = (extent(dims[minor]), extent(dims[second]));
+    let outer = all / minor.saturating_mul(second);
+    outer.saturating_mul(lanes(minor)).saturating_mul(sublanes(second, element))
+}
+
+/// The minor dim and the second one of an array of several dims that need least padding; of equal ones the last two.
+fn minor_dims(dims: &[i64], element: u128) -> (usize, usize) {
+    let last = (dims.len() - 1, dims.len() - 2);
+    let minors = least_padded(dims, lanes);
+    let seconds = least_padded(dims, |size| sublanes(size, element));
     let pairs = minors.into_iter().flat_map(|minor| seconds.map(|second| (minor, second)));
     let apart = pairs.filter(|(minor, second)| minor != second);
-    apart.map(|(minor, second)| padded(minor, second)).min().unwrap_or(all)
+    let best = apart.min_by_key(|&pair| padded(dims, pair, element)).unwrap_or(last);
+    if padded(dims, last, element) <= padded(dims, best, element) {
+        last
+    } else {
+        best
+    }
 }
 
 /// The two of `dims`, of which there are several, that `padded` adds the smallest share to. The padding of the minor dim does not depend
@@ -99,7 +124,8 @@ mod tests {
         let elements = dims.iter().map(|&size| extent(size)).product();
         let dims = Some(dims.into());
         let bytes = elements * element;
-        tiled_bytes(&LocalTensor { dims, elements, bytes, ..LocalTensor::default() })
+        let tensor = LocalTensor { dims, elements, bytes, ..LocalTensor::default() };
+        tiled_bytes(&tensor, &tensor)
     }
 
     #[test]
@@ -124,6 +150,19 @@ mod tests {
     }
 
     #[test]
+    fn the_layout_of_an_open_result_is_that_of_the_whole_array() {
+        let tensor = |dims: [i64; 2]| LocalTensor {
+            dims: Some(dims.into()),
+            elements: extent(dims[0] * dims[1]),
+            bytes: 4 * extent(dims[0] * dims[1]),
+            ..LocalTensor::default()
+        };
+        let (part, whole) = (tensor([1024, 8000]), tensor([2048, 32000]));
+        assert_eq!(tiled_bytes(&part, &part), 1024 * 8000 * 4);
+        assert_eq!(tiled_bytes(&part, &whole), 1024 * 8064 * 4);
+    }
+
+    #[test]
     fn sizes_that_no_memory_has_do_not_overflow() {
         let dims = Some([i64::MAX; 6].into());
         let tensor = LocalTensor {
@@ -132,6 +171,6 @@ mod tests {
             bytes: MAX_COUNTED,
             ..LocalTensor::default()
         };
-        assert_eq!(tiled_bytes(&tensor), MAX_COUNTED);
+        assert_eq!(tiled_bytes(&tensor, &tensor), MAX_COUNTED);
     }
 }

@@ -8,6 +8,7 @@ use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 
 impl Liveness {
@@ -51,6 +52,9 @@ impl Liveness {
             others
                 .into_iter()
                 .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
+        let gathers = compiler.gathers_beside_loops();
+        let beside = gathers.then(|| beside_loops(program, graph, &best.order)).flatten();
+        let best = beside.map_or(best, |(order, held)| live(order, &held));
         if compiler.has_vector_memory() {
             let mut best = best;
             best.assign_memory_space(program, graph, is_entry);

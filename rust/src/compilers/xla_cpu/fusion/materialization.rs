@@ -18,21 +18,21 @@
 
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::fusion::duplicated_producers::Paths;
-use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts, Inside};
+use crate::compilers::xla_cpu::fusion::op_facts::{
+    ended_branch, is_branching, Fact, Facts, Inside,
+};
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::common_subexpressions::{Equal, Search};
 use crate::compilers::xla_cpu::passes::loop_invariant_code_motion::Invariant;
+use crate::compilers::xla_tpu::while_loop_fusible_sinking::{is_broadcast, is_sunk};
 use crate::index::{Id, OpId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
 /// The longest chain of values that are duplicated into several consumers: XLA bounds the size of fusions, too.
 const MAX_DEPTH: u8 = 15;
-
-/// The most uses for each of which the compiler for TPUs computes something expensive anew.
-const MAX_EXPENSIVE_USES: u32 = 2;
 
 /// How the values of a program are stored.
 pub struct Storage {
@@ -197,7 +197,14 @@ impl Storage {
                 continue;
             }
             let at = used.index();
-            let is_carried = has_loops && self.invariant.is_carried_to(program, used, op);
+            let compiler = layouts.compiler();
+            if is_sunk(program, &self.facts, compiler, (op, index, used)) {
+                self.rows[at].uses += 1;
+                continue;
+            }
+            let is_carried = has_loops
+                && self.invariant.is_carried_to(program, used, op)
+                && !is_broadcast(program, &self.facts, compiler, used);
             let is_near = is_flat
                 || match program.def(used) {
                     ValueDef::Result(def) => program.parent_block(def) == block,
@@ -303,8 +310,8 @@ impl Storage {
                 row.holds_product |= operand.holds_product;
             }
             let depth = depth.saturating_add(1);
-            let is_expensive = has(Fact::EXPENSIVE)
-                && !(layouts.compiler().fuses_products() && row.uses <= MAX_EXPENSIVE_USES);
+            let is_expensive =
+                has(Fact::EXPENSIVE) && row.uses > layouts.compiler().expensive_uses();
             let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
             let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
             if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {
@@ -381,20 +388,4 @@ impl Storage {
 /// Whether an op with these facts is dead code, as its result has so many `uses`.
 fn is_unused(facts: Fact, uses: u32) -> bool {
     uses == 0 && facts.has(Fact::PURE.or(Fact::SINGLE)) && !facts.has(Fact::CONSTANT)
-}
-
-/// The `case` or `if` whose branch the terminator `op` ends.
-#[inline]
-fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
-    if !program.has_traits(op, OpTraits::TERMINATOR) {
-        return None;
-    }
-    let owner = program.parent_op(op)?;
-    (is_branching(program, owner) && program.num_results(owner) == program.num_operands(op))
-        .then_some(owner)
-}
-
-/// Whether `op` is a `case` or an `if`.
-fn is_branching(program: &Program, op: OpId) -> bool {
-    matches!(program.kind(op), OpKind::Case | OpKind::If)
 }

@@ -355,3 +355,19 @@ fn of_op(
         .with(Fact::INSIDE, movement == Movement::Inside)
         .with(Fact::ALIKE, program.num_regions(op) == 0 && may_be_equal(program, works, op))
 }
+
+/// The `case` or `if` whose branch the terminator `op` ends.
+#[inline]
+pub fn ended_branch(program: &Program, op: OpId) -> Option<OpId> {
+    if !program.has_traits(op, OpTraits::TERMINATOR) {
+        return None;
+    }
+    let owner = program.parent_op(op)?;
+    (is_branching(program, owner) && program.num_results(owner) == program.num_operands(op))
+        .then_some(owner)
+}
+
+/// Whether `op` is a `case` or an `if`.
+pub fn is_branching(program: &Program, op: OpId) -> bool {
+    matches!(program.kind(op), OpKind::Case | OpKind::If)
+}

@@ -12,8 +12,9 @@ use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
+use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
 use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
-use crate::compilers::xla_tpu::tiles::stored_bytes;
+use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
@@ -57,6 +58,8 @@ pub struct Builder<'p, 'w, 'a> {
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
+    /// By value whether it is stored as `bf16` ([`narrowed`]); empty where nothing is.
+    pub(in crate::compilers::xla_cpu) narrowed: Vec<bool>,
     /// The values that share a kernel, as numbered sets; and the kernel of each in the block.
     pub(in crate::compilers::xla_cpu) joined: FxHashMap<ValueId, u32>,
     pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
@@ -89,6 +92,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if compiler.fuses_products() {
             products_fused(program, &mut storage, functions);
         }
+        let narrowed = if compiler.rounds_operands() {
+            narrowed(program, &mut works.tensors, &storage.equal, functions)
+        } else {
+            Vec::new()
+        };
         let count = program.num_value_ids();
         Self {
             program,
@@ -106,6 +114,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             reads: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
+            narrowed,
             joined,
             kernel_of_joined: FxHashMap::default(),
             fused: None,
@@ -118,7 +127,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     }
     /// The bytes that `value` takes in memory.
     pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
-        stored_bytes(&mut self.works.tensors, value, self.layouts.compiler())
+        let tensors = &mut self.works.tensors;
+        if is_narrowed(&self.narrowed, value) {
+            narrowed_bytes(tensors, value)
+        } else {
+            stored_bytes(tensors, value, self.layouts.compiler())
+        }
     }
     pub(in crate::compilers::xla_cpu) fn make(
         &mut self,

@@ -6,6 +6,7 @@ use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
+use crate::ir::OpKind;
 
 impl Builder<'_, '_, '_> {
     /// The kernel that computes `op`: its own, or one that also computes other ops (multi-output fusion).
@@ -62,6 +63,9 @@ impl Builder<'_, '_, '_> {
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
                     self.reads.push((kernel, Read::whole(item)));
+                } else if program.kind(op) == OpKind::While {
+                    // What is moved into the body reads its own operands there.
+                    self.walk(kernel, value, false);
                 }
             }
         }

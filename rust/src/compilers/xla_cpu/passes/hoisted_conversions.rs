@@ -7,6 +7,7 @@ use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::NONE;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
+use crate::compilers::xla_tpu::bfloat16_propagation::is_narrowed;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 
@@ -69,7 +70,7 @@ impl Builder<'_, '_, '_> {
         let is_wide = value.is_some_and(|value| self.works.tensors.element(value) == "f32");
         self.layouts.compiler().fuses_products()
             && is_wide
-            && is_read_in_slices(self.program, op, index, 0)
+            && is_read_in_slices(self.program, &self.narrowed, (op, index), 0)
     }
 }
 
@@ -80,7 +81,12 @@ fn argument_of(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
 }
 
 /// Whether the body of `op`, a loop, only reads its argument `index`, and that in slices that it converts to `bf16`.
-fn is_read_in_slices(program: &Program, op: OpId, index: usize, depth: u32) -> bool {
+fn is_read_in_slices(
+    program: &Program,
+    narrowed: &[bool],
+    (op, index): (OpId, usize),
+    depth: u32,
+) -> bool {
     let argument = argument_of(program, op, index).filter(|_| depth < MAX_DEPTH);
     let Some(argument) = argument.filter(|_| is_only_read(program, op, index)) else {
         return false;
@@ -90,14 +96,16 @@ fn is_read_in_slices(program: &Program, op: OpId, index: usize, depth: u32) -> b
         let user = program.user(slot);
         match program.kind(user) {
             OpKind::While => {
-                if !is_read_in_slices(program, user, program.operand_index(slot), depth + 1) {
+                let inner = (user, program.operand_index(slot));
+                if !is_read_in_slices(program, narrowed, inner, depth + 1) {
                     return false;
                 }
                 is_sliced = true;
             }
             _ if program.has_traits(user, OpTraits::TERMINATOR) => {}
             _ if program.op_name(user) == "stablehlo.dynamic_slice" => {
-                if !is_narrowed_by_all(program, program.result(user, 0)) {
+                let slice = program.result(user, 0);
+                if !is_narrowed(narrowed, slice) && !is_narrowed_by_all(program, slice) {
                     return false;
                 }
                 is_sliced = true;

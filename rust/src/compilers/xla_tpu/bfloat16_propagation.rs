@@ -1,0 +1,157 @@
+//! Propagation of `bf16`: what only products of default precision read is stored as `bf16`.
+//!
+//! Products on TPUs round operands of `f32` to `bf16`, unless a higher precision is asked for. A value that nothing else reads,
+//! though moved, gathered or sent before, is rounded where it is made; so are values whose readers all convert them to `bf16`.
+//! Arguments, and what is computed across devices, stay as they are; what a loop carries is rounded as a whole or not.
+//!
+//! Source: XLA's `BFloat16Propagation`.
+
+use super::product_fusion::is_product;
+use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::mlir::op_attribute;
+use crate::work::tensors::Tensors;
+
+/// The most times that values carried by loops are looked at.
+const MAX_ROUNDS: usize = 8;
+
+/// By value whether it is stored as `bf16`, in `functions`, given by their ops. Of `equal` values the first is asked for.
+pub fn narrowed(
+    program: &Program,
+    tensors: &mut Tensors<'_>,
+    equal: &Equal,
+    functions: &[OpId],
+) -> Vec<bool> {
+    let ops: Vec<OpId> = functions.iter().flat_map(|&func| program.pre_order(func)).collect();
+    let does_round: Vec<bool> = ops.iter().map(|&op| rounds(program, tensors, op)).collect();
+    let mut exact = Exact { equal, values: vec![false; program.num_value_ids()], is_new: false };
+    for _ in 0..MAX_ROUNDS {
+        exact.is_new = false;
+        for (&op, _) in ops.iter().zip(&does_round).rev().filter(|(_, &does_round)| !does_round) {
+            exact.note_operands(program, op);
+        }
+        if !exact.is_new {
+            break;
+        }
+    }
+    let mut narrowed = vec![false; program.num_value_ids()];
+    if exact.is_new {
+        return narrowed;
+    }
+    let mut narrow = |value: ValueId| {
+        narrowed[value.index()] = !exact.has(value) && tensors.element(value) == "f32";
+    };
+    for &op in &ops {
+        if program.kind(op) == OpKind::While {
+            let arguments = (0..2).flat_map(|region| arguments(program, op, region));
+            program.op_results(op).chain(arguments).for_each(&mut narrow);
+        } else if is_made_rounded(program, op) {
+            program.op_results(op).for_each(&mut narrow);
+        }
+    }
+    narrowed
+}
+
+/// The arguments of a region of `op`, a loop.
+fn arguments(program: &Program, op: OpId, region: usize) -> impl Iterator<Item = ValueId> + '_ {
+    let entry = program.op_regions(op).nth(region).and_then(|it| program.region_entry(it).get());
+    entry.into_iter().flat_map(|block| program.block_args(block))
+}
+
+/// The values that something reads in full precision.
+struct Exact<'e> {
+    equal: &'e Equal,
+    values: Vec<bool>,
+    /// Whether there are more than in the round before.
+    is_new: bool,
+}
+
+impl Exact<'_> {
+    fn has(&self, value: ValueId) -> bool {
+        self.values[self.equal.first(value).index()]
+    }
+    fn add(&mut self, value: ValueId) {
+        let first = self.equal.first(value).index();
+        self.is_new |= !std::mem::replace(&mut self.values[first], true);
+    }
+    /// Adds the operands of `op`, which does not round them, that it needs in full precision.
+    fn note_operands(&mut self, program: &Program, op: OpId) {
+        if program.kind(op) == OpKind::While {
+            self.note_carried(program, op);
+        } else if program.has_traits(op, OpTraits::TERMINATOR) && ends_loop(program, op) {
+            // What a loop carries has one type.
+        } else if !moves(program, op) || program.op_results(op).any(|result| self.has(result)) {
+            program.operands(op).for_each(|value| self.add(value));
+        }
+    }
+    /// Adds all names of what `op`, a loop, carries in full precision.
+    fn note_carried(&mut self, program: &Program, op: OpId) {
+        let [condition, body] = [0, 1].map(|it| arguments(program, op, it).collect::<Vec<_>>());
+        let block = body.first().map(|&value| match program.def(value) {
+            ValueDef::Arg(block) => block,
+            ValueDef::Result(op) => program.parent_block(op),
+        });
+        let last = block.and_then(|block| program.last_op(block).get());
+        let returned = last.map_or_else(Vec::new, |last| program.operands(last).collect());
+        for (index, operand) in program.operands(op).enumerate() {
+            let names = [&condition, &body, &returned].map(|names| names.get(index).copied());
+            let result = (index < program.num_results(op)).then(|| program.result(op, index));
+            let names = || names.into_iter().chain([result]).flatten();
+            if names().any(|name| self.has(name)) {
+                names().chain([operand]).for_each(|name| self.add(name));
+            }
+        }
+    }
+}
+
+/// Whether `op`, a terminator, ends a region of a loop.
+fn ends_loop(program: &Program, op: OpId) -> bool {
+    program.parent_op(op).is_some_and(|owner| program.kind(owner) == OpKind::While)
+}
+
+/// Whether `op` reads its operands as `bf16`.
+fn rounds(program: &Program, tensors: &mut Tensors<'_>, op: OpId) -> bool {
+    if is_product(program, op) {
+        let precisions = op_attribute(program, op, "precision_config");
+        let mut precisions = precisions.iter().filter_map(|it| it.items()).flatten();
+        return precisions.all(|precision| precision.as_str().is_none_or(|it| it == "DEFAULT"))
+            && op_attribute(program, op, "algorithm").is_none();
+    }
+    program.op_name(op) == "stablehlo.convert" && tensors.element(program.result(op, 0)) == "bf16"
+}
+
+/// Whether elements of the result of `op` are elements of its operands.
+fn moves(program: &Program, op: OpId) -> bool {
+    let Some(name) = program.op_name(op).strip_prefix("stablehlo.") else { return false };
+    matches!(
+        name,
+        "all_gather"
+            | "all_to_all"
+            | "broadcast_in_dim"
+            | "collective_permute"
+            | "concatenate"
+            | "dynamic_slice"
+            | "dynamic_update_slice"
+            | "gather"
+            | "optimization_barrier"
+            | "pad"
+            | "reshape"
+            | "reverse"
+            | "select"
+            | "slice"
+            | "transpose"
+    )
+}
+
+/// Whether `op` may write its result rounded.
+fn is_made_rounded(program: &Program, op: OpId) -> bool {
+    moves(program, op)
+        || is_product(program, op)
+        || program.has_traits(op, OpTraits::ELEMENTWISE) && program.kind(op) != OpKind::Constant
+}
+
+/// Whether `value` is stored as `bf16`; nothing is where `narrowed` is empty.
+pub fn is_narrowed(narrowed: &[bool], value: ValueId) -> bool {
+    narrowed.get(value.index()).is_some_and(|&is_narrowed| is_narrowed)
+}
