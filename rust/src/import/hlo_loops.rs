@@ -21,7 +21,7 @@ pub(super) enum Role {
     /// It changes from iteration to iteration.
     Carried,
     /// It is loop-invariant, and an operand with this index.
-    CacheSlot(usize),
+    Same(usize),
     /// It is loop-invariant, and a constant.
     Constant,
     /// It is loop-invariant, and not read.
@@ -80,7 +80,7 @@ impl Loops {
             .map(|(index, (arg, value))| {
                 let is_kept = self.before_loops(program, value) == arg;
                 if is_kept {
-                    Role::CacheSlot(index)
+                    Role::Same(index)
                 } else {
                     Role::Carried
                 }
@@ -162,7 +162,7 @@ impl Loops {
                 continue;
             }
             let same = *known.entry(value).or_insert(index);
-            form.roles[index] = Role::CacheSlot(same);
+            form.roles[index] = Role::Same(same);
             if same == index {
                 form.order.push(index);
             }
@@ -260,7 +260,7 @@ pub(super) fn rewrite(
             let old = program.block_arg(old_block, index);
             let image = match form.roles[index] {
                 Role::Carried => places[index].map(|place| program.block_arg(block, place)),
-                Role::CacheSlot(same) => places[same].map(|place| program.block_arg(block, place)),
+                Role::Same(same) => places[same].map(|place| program.block_arg(block, place)),
                 Role::Constant if program.has_uses(old) => {
                     Some(cloned_constant(program, originals, all[index], block))
                 }

@@ -30,7 +30,7 @@ type MakeAgain = dyn Fn(Python<'_>) -> PyResult<Arc<Program>> + Send + Sync;
 /// The program of all devices.
 pub(super) enum SourceProgram {
     /// It is stored.
-    CacheSlot(Arc<Program>),
+    Kept(Arc<Program>),
     /// Its memory became the per-device program, and this function makes it again.
     Again(Box<MakeAgain>),
 }
@@ -39,7 +39,7 @@ impl Origin {
     /// The program of all devices.
     pub fn source(&self, py: Python<'_>) -> PyResult<Arc<Program>> {
         match &self.source {
-            SourceProgram::CacheSlot(program) => Ok(Arc::clone(program)),
+            SourceProgram::Kept(program) => Ok(Arc::clone(program)),
             SourceProgram::Again(make) => make(py),
         }
     }

@@ -78,7 +78,7 @@ pub(super) fn partition_program(
     let (mut program, source, originals) = if keep_results {
         let inlined = Inlined::with_limit(&source, source.num_op_ids());
         let (program, originals) = inlined.into_parts();
-        (program, SourceProgram::CacheSlot(source), Some(Arc::new(originals)))
+        (program, SourceProgram::Kept(source), Some(Arc::new(originals)))
     } else {
         let (program, source) = given_or_copied(py, module.get(), source, takes_source)?;
         (program, source, originals)
@@ -148,7 +148,7 @@ fn given_or_copied(
     is_taken: bool,
 ) -> PyResult<(Program, SourceProgram)> {
     if !is_taken {
-        return Ok((copy(py, &program)?, SourceProgram::CacheSlot(program)));
+        return Ok((copy(py, &program)?, SourceProgram::Kept(program)));
     }
     drop(program);
     match module.held.give() {

@@ -33,7 +33,7 @@ pub(super) struct SessionRuns {
 /// The recorded runs of one form of the program.
 #[derive(Default)]
 pub(super) struct Runs {
-    kept: Mutex<CacheSlot>,
+    kept: Mutex<KeptRuns>,
     last: Mutex<Option<Arc<Last>>>,
 }
 
@@ -45,14 +45,14 @@ struct Last {
 }
 
 #[derive(Clone)]
-enum CacheSlot {
+enum KeptRuns {
     /// The runs, the most recently used one last.
     Runs(Vec<Arc<KeptRun>>),
     /// Replays do not support the program.
     NotCovered,
 }
 
-impl Default for CacheSlot {
+impl Default for KeptRuns {
     fn default() -> Self {
         Self::Runs(Vec::new())
     }
@@ -98,17 +98,17 @@ impl<'a> Annotated<'a> {
 }
 
 impl Runs {
-    fn kept(&self) -> CacheSlot {
+    fn kept(&self) -> KeptRuns {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-    fn keep(&self, next: CacheSlot) {
+    fn keep(&self, next: KeptRuns) {
         let old =
             std::mem::replace(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner), next);
         drop(old);
     }
     /// Marks `run` as the most recently used one.
     fn use_run(&self, run: Arc<KeptRun>) {
-        let CacheSlot::Runs(mut runs) = self.kept() else { return };
+        let KeptRuns::Runs(mut runs) = self.kept() else { return };
         if runs.last().is_some_and(|last| Arc::ptr_eq(last, &run)) {
             return;
         }
@@ -123,7 +123,7 @@ impl Runs {
         let most = (MOST_KEPT.1 / size).clamp(1, MOST_KEPT.0);
         runs.push(run);
         runs.drain(..runs.len().saturating_sub(most));
-        self.keep(CacheSlot::Runs(runs));
+        self.keep(KeptRuns::Runs(runs));
     }
     /// Adds `run`, which started from `annotated`, as the most recently used one; returns its
     /// outcome.
@@ -165,7 +165,7 @@ impl Runs {
 
     /// Whether there is a recorded run with `options` and `rules`, which may be replayed.
     pub fn has(&self, options: &RunOptions, rules: &RulesThen) -> bool {
-        let CacheSlot::Runs(runs) = self.kept() else { return false };
+        let KeptRuns::Runs(runs) = self.kept() else { return false };
         runs.iter().any(|run| run.is_for(options, rules.version))
     }
     /// The outcome for `annotated`; `None` if a new run is needed.
@@ -177,8 +177,8 @@ impl Runs {
     ) -> PyResult<Option<Outcome>> {
         let version = annotated.rules.version;
         match self.kept() {
-            CacheSlot::NotCovered => return Ok(None),
-            CacheSlot::Runs(mut runs) => {
+            KeptRuns::NotCovered => return Ok(None),
+            KeptRuns::Runs(mut runs) => {
                 runs.retain(|run| run.is_for(options, version));
                 if let Some((nearest, count)) = nearest(runs, annotated) {
                     let nearer = self.nearer(py, annotated, (options, version), count)?;
@@ -223,7 +223,7 @@ impl Runs {
             Preparation::Ready(prepared) => *prepared,
             Preparation::HasPriorities => return Ok(None),
             Preparation::NotCovered => {
-                self.keep(CacheSlot::NotCovered);
+                self.keep(KeptRuns::NotCovered);
                 return Ok(None);
             }
         };
@@ -242,7 +242,7 @@ impl Runs {
         outcome: &Outcome,
         ports: &[Option<TensorSharding>],
     ) -> PyResult<Option<Outcome>> {
-        let CacheSlot::Runs(runs) = self.kept() else { return Ok(None) };
+        let KeptRuns::Runs(runs) = self.kept() else { return Ok(None) };
         let mut runs = runs.into_iter();
         let Some(kept) = runs.find(|run| Arc::ptr_eq(&run.prepared, &outcome.prepared)) else {
             return Ok(None);

@@ -65,7 +65,7 @@ fn every_value_can_lose_its_name() {
 fn a_sharding_goes_into_the_dictionary_and_nothing_else_changes() {
     let text = r#"module {
   sdy.mesh @m = <["x"=2]>
-  // CacheSlot.
+  // Kept.
   func.func @f(%arg0:  tensor<2xf32>) -> tensor<2xf32> {
     %0 = stablehlo.add   %arg0, %arg0 : tensor<2xf32> loc("a") // as it is
     %1 = "stablehlo.negate"(%0) {b = 1} : (tensor<2xf32>) -> tensor<2xf32>
