@@ -14,6 +14,8 @@ from tests.session.test_session import TEXT
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_GROWTH = 2 << 20
+# After so many edits what is remembered has been full.
+FILLED = 32_000
 
 
 def resident_bytes() -> int:
@@ -25,17 +27,18 @@ def grown(edits: int) -> int:
     """By how many bytes the most memory of ``edits`` edits exceeds that of as many before them.
 
     What a session remembers of earlier edits fills up to a bound and is forgotten then, after some
-    40,000 edits of this module, so that single moments differ by some MB; both halves are longer.
+    40,000 edits of this module, so that single moments differ by some MB; both halves are longer,
+    and begin once it has been full.
     """
     session, rng = Module.parse(TEXT).session(), Random(16)
     (symbol, mesh), *_ = session.module.meshes.items()
     ranks = {port.name: len(port.shape or ()) for port in session.module.arguments()}
     most = [0, 0]
-    for number in range(2 * edits):
+    for number in range(-FILLED, 2 * edits):
         name = rng.choice(list(ranks))
         session.set(name, random_sharding(rng, mesh, symbol, ranks[name]))
         [port.sharding for port in session.result.arguments()]
-        if number % 100 == 0:
+        if number >= 0 and number % 100 == 0:
             half = number // edits
             most[half] = max(most[half], resident_bytes())
     return most[1] - most[0]
