@@ -69,9 +69,7 @@ def build(
         passes = [collective_passes(compiler), "" if improve is None else check_passes(improve)]
         local = improved(local, ",".join(filter(None, passes)))
         links = Links(known, topology, mapping, options, slices)
-        # Of a large program the source would be made again to ask it for its meshes.
-        meshes = local.result.module.meshes.values()
-        links.check(mesh for mesh in meshes if not mesh.is_maximal)
+        links.check(mesh for mesh in local.meshes if not mesh.is_maximal)
         found = timed(local, known, links, count, (limits_of(combine, known, compiler), compiler))
         return found if tokens is None else replace(found, tokens=tokens)
 

@@ -55,6 +55,14 @@ def improved(local: Partitioned, passes: str) -> Partitioned:
     manager = PassManager.parse(f"builtin.module({passes})")
     module = copy.copy(local.module)
     manager.run(module)
-    return type(local)(
-        local.source, module, local.policy, local.num_devices, local.origin, local.result
+    made = type(local)(
+        local.source,
+        module,
+        local.policy,
+        local.num_devices,
+        local.origin,
+        local.result,
+        local.meshes,
     )
+    made.keeps_ports = local.keeps_ports
+    return made

@@ -27,12 +27,12 @@ from shardcore.rules.shards import shard_rules
 from shardcore.units import plural
 
 if TYPE_CHECKING:
+    from shardcore._core import Mesh
     from shardcore.costs.records import CollectiveCost
     from shardcore.simulate import Simulator
 
 POLICIES = ("least", "shardy", "xla")
-"""The names of the policies, which choose among the ways to compute an op; see
-:func:`partition`."""
+"""The policies, which choose among the ways to compute an op; see :func:`partition`."""
 
 MOST_OPS_KEPT = 1 << 16
 """For larger programs the best plan is not kept while the others are made; it is made again."""
@@ -88,6 +88,7 @@ class Partitioned:
         num_devices: int,
         origin: Origin,
         result: Result,
+        meshes: tuple[Mesh, ...] = (),
     ) -> None:
         self.result = result
         """The propagated program that was partitioned."""
@@ -96,6 +97,8 @@ class Partitioned:
 
         Under ``least`` its calls may be inlined; arguments and results are those of the result.
         """
+        self.meshes = meshes
+        """The meshes of :attr:`source`, which would be made again to ask it for them."""
         self.module = module
         """The per-device program: StableHLO with local types and collectives."""
         self.policy = policy
@@ -117,8 +120,7 @@ class Partitioned:
     def arguments(self) -> list[Port]:
         """The arguments: sharding, global and local shape.
 
-        A dim that does not divide evenly is padded at its end on the last devices; the padding
-        elements are unspecified.
+        A dim that does not divide evenly is padded on the last devices by unspecified elements.
         """
         return self.source.arguments()
 
@@ -326,7 +328,6 @@ def partition(
 
 def least(result: Result, lower: Callable[..., Partitioned]) -> Partitioned:
     """Lower ``result`` by the plan that sends the fewest bytes; see :func:`partition`."""
-
     source = result._legalized()
 
     def plans() -> Iterator[Callable[[], Partitioned]]:
@@ -378,7 +379,7 @@ def lowered(
     Ops are computed in the ways of ``policy``, or of the policy ``ways`` if it is given. With
     ``takes_source`` a large program is lowered in place, and ``source`` is rebuilt when it is read.
     """
-    rules = shard_rules(source)
+    rules, meshes = shard_rules(source), tuple(source.meshes.values())
     module, num_devices, origin = partition_program(
         source,
         progress,
@@ -396,4 +397,4 @@ def lowered(
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are copied from the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>", shardy=module.shardy)
-    return Partitioned(source, module, policy, num_devices, origin, result)
+    return Partitioned(source, module, policy, num_devices, origin, result, meshes)
