@@ -37,7 +37,7 @@ pub(super) fn note_open_results(program: &mut Program) {
         .entry_function()
         .map(|func| program.func_results(func).iter().map(|port| port.sharding.is_some()).collect())
         .unwrap_or_default();
-    program.note_open_results(|_, index| given[index]);
+    program.note_open_results(|_, index| given.get(index).copied().unwrap_or(true));
 }
 
 /// Whether the dims of all ports are sharded along the same axes; a port without sharding counts as

@@ -68,7 +68,15 @@ fn found(program: &Program, gather: OpId) -> Option<Found> {
     let varies = |&dim: &usize| dims.contains(&(dim as i64)) || dim == gathered;
     let uniform = (0..result_shape.len()).any(|dim| !varies(&dim) && result_shape[dim] > 1);
     let count = result_shape.get(gathered)?.checked_div(*before.get(gathered)?)?;
-    uniform.then_some(Found { gather, operand, shape, dims, gathered, result_shape, count })
+    (uniform && count > 0).then_some(Found {
+        gather,
+        operand,
+        shape,
+        dims,
+        gathered,
+        result_shape,
+        count,
+    })
 }
 
 fn replace(program: &mut Program, found: &Found) {

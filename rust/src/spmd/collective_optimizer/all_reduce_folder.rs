@@ -52,8 +52,8 @@ fn folded(program: &Program, second: OpId) -> Option<(OpId, Vec<Vec<i64>>)> {
 
 /// The groups that reduce at once what `first` and then `second` do; `None` if there are none.
 fn both(first: &[Vec<i64>], second: &[Vec<i64>]) -> Option<Vec<Vec<i64>>> {
-    let count = 1 + first.iter().chain(second).flatten().max()?;
-    let count = usize::try_from(count).ok()?;
+    // All devices take part in the first one; tables are as long as they are many.
+    let count: usize = first.iter().map(Vec::len).sum();
     let mut inner: Vec<Option<&[i64]>> = vec![None; count];
     for group in first {
         for &device in group {
@@ -73,7 +73,7 @@ fn both(first: &[Vec<i64>], second: &[Vec<i64>]) -> Option<Vec<Vec<i64>>> {
             return None;
         }
         // Devices of one of the new groups have the same one, whichever group of `second` they are in.
-        let known = group_of[all[0] as usize];
+        let known = *group_of.get(usize::try_from(*all.first()?).ok()?)?;
         let at = known.unwrap_or(found.len());
         match known {
             Some(known) if found[known] != all => return None,
