@@ -26,9 +26,9 @@ LAID_OUT = (
     "state-space-width",
 )
 # How many peaks are so near to XLA's. It is not enough: the aim is 90 % within a twentieth.
-MODELS = {0.05: 74, 0.1: 80, 0.25: 89}
-LARGE = {0.05: 12, 0.1: 15, 0.25: 17}
-RESERVED = {0.05: 13, 0.1: 16, 0.25: 17}
+MODELS = {0.05: 74, 0.1: 80, 0.25: 88}
+LARGE = {0.05: 11, 0.1: 14, 0.25: 18}
+RESERVED = {0.05: 14, 0.1: 16, 0.25: 18}
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>'
 # A parameter that is updated in its own buffer, if the result is laid out like it.
@@ -72,6 +72,72 @@ func.func public @main(%y: tensor<16384x16384xf32>, %w: tensor<16384x16384xf32> 
 }
 """
 )
+# A product that is kept as recomputation keeps it, behind a barrier, and read once before that.
+KEPT = """
+func.func public @main(%a: tensor<4096x4096xbf16>, %b: tensor<4096x4096xbf16>)
+    -> (tensor<4096x4096xf32>, tensor<4096x4096xf32>) {
+  %dot = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
+  %rounded = stablehlo.reduce_precision %dot, format = e8m7 : tensor<4096x4096xbf16>
+  %wide = stablehlo.convert %rounded : (tensor<4096x4096xbf16>) -> tensor<4096x4096xf32>
+  %exp = stablehlo.exponential %wide : tensor<4096x4096xf32>
+  %next = stablehlo.dot_general %exp, %exp, contracting_dims = [1] x [0]
+    : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %kept:2 = stablehlo.optimization_barrier %rounded, %next
+    : tensor<4096x4096xbf16>, tensor<4096x4096xf32>
+  %again = stablehlo.convert %kept#0 : (tensor<4096x4096xbf16>) -> tensor<4096x4096xf32>
+  %tanh = stablehlo.tanh %again : tensor<4096x4096xf32>
+  %product = stablehlo.multiply %kept#1, %tanh : tensor<4096x4096xf32>
+  return %next, %product : tensor<4096x4096xf32>, tensor<4096x4096xf32>
+}
+"""
+# The scores of attention, with their softmax: BATCH of them, whose operands are computed.
+SOFTMAX = """
+func.func public @main(%q: tensor<BATCHx64xbf16>, %k: tensor<BATCHx64xbf16>)
+    -> tensor<BATCHx1024xf32> {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %scores = stablehlo.dot_general %q, %k, batching_dims = [0, 1] x [0, 1],
+    contracting_dims = [3] x [3] : (tensor<BATCHx64xbf16>, tensor<BATCHx64xbf16>)
+    -> tensor<BATCHx1024xbf16>
+  %wide = stablehlo.convert %scores : (tensor<BATCHx1024xbf16>) -> tensor<BATCHx1024xf32>
+  %most = stablehlo.reduce(%wide init: %low) applies stablehlo.maximum across dimensions = [3]
+    : (tensor<BATCHx1024xf32>, tensor<f32>) -> tensor<BATCHxf32>
+  %mosts = stablehlo.broadcast_in_dim %most, dims = [0, 1, 2]
+    : (tensor<BATCHxf32>) -> tensor<BATCHx1024xf32>
+  %less = stablehlo.subtract %wide, %mosts : tensor<BATCHx1024xf32>
+  %exp = stablehlo.exponential %less : tensor<BATCHx1024xf32>
+  %sum = stablehlo.reduce(%exp init: %zero) applies stablehlo.add across dimensions = [3]
+    : (tensor<BATCHx1024xf32>, tensor<f32>) -> tensor<BATCHxf32>
+  %sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2]
+    : (tensor<BATCHxf32>) -> tensor<BATCHx1024xf32>
+  %softmax = stablehlo.divide %exp, %sums : tensor<BATCHx1024xf32>
+  return %softmax : tensor<BATCHx1024xf32>
+}
+"""
+# What is computed elementwise, and both written and summed.
+SUMMED = """
+func.func public @main(%a: tensor<8192x8192xf32>, %b: tensor<8192x8192xf32>)
+    -> (tensor<8192x8192xf32>, tensor<8192xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %dot = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<8192x8192xf32>, tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %sorted = "stablehlo.sort"(%dot) <{dimension = 0 : i64, is_stable = false}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %less = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %tanh = stablehlo.tanh %sorted : tensor<8192x8192xf32>
+  %reversed = "stablehlo.sort"(%tanh) <{dimension = 1 : i64, is_stable = false}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %less = stablehlo.compare GT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<8192x8192xf32>) -> tensor<8192x8192xf32>
+  %sum = stablehlo.reduce(SUM init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<8192x8192xf32>, tensor<f32>) -> tensor<8192xf32>
+  return %reversed, %sum : tensor<8192x8192xf32>, tensor<8192xf32>
+}
+"""
 
 
 def cost_of(text: str) -> shardcore.Cost:
@@ -106,6 +172,27 @@ def test_weights_are_gathered_beside_the_loop_before_their_use() -> None:
     held = {value.op: value.bytes for value in cost_of(BESIDE).live_at_peak if value.op}
     assert held["stablehlo.all_gather"] == 16384 * 16384 * 4
     assert held["stablehlo.dot_general"] == 16384 * 16384 * 4
+
+
+def test_a_product_that_is_kept_behind_a_barrier_is_written_once() -> None:
+    kernels = cost_of(KEPT).kernels
+    # The barrier is no kernel.
+    assert [kernel.value for kernel in kernels] == ["%dot", "%next", "%product"]
+    assert sum(name == "stablehlo.dot_general" for it in kernels for name, _ in it.ops) == 2
+
+
+def test_exponentials_of_a_softmax_are_written_by_the_kernel_of_its_product() -> None:
+    batched, single = (cost_of(SOFTMAX.replace("BATCH", it)) for it in ("8x4x1024", "1x4x1024"))
+    assert [kernel.value for kernel in batched.kernels] == ["%exp", "%sum", "%softmax"]
+    # Products with one batch dim write what they make, and exponentials are computed anew.
+    assert [kernel.value for kernel in single.kernels] == ["%scores", "%most", "%sum", "%softmax"]
+
+
+def test_a_kernel_that_also_reduces_writes_over_no_operand() -> None:
+    alone, summed = (cost_of(SUMMED.replace("SUM", it)).kernels for it in ("%reversed", "%tanh"))
+    assert len(alone) == len(summed)
+    peaks = [cost_of(SUMMED.replace("SUM", it)).peak_bytes for it in ("%reversed", "%tanh")]
+    assert peaks[1] - peaks[0] == 8192 * 8192 * 4
 
 
 @deep

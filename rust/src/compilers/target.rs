@@ -50,9 +50,17 @@ impl Compiler {
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
+    /// Whether optimization barriers stay until kernels are scheduled: their results are their operands in memory.
+    pub const fn aliases_barriers(self) -> bool {
+        matches!(self, Self::XlaGpu | Self::XlaTpu)
+    }
     /// Whether fusion follows a performance model of kernels (`PriorityFusion`), and no library computes reductions.
     pub const fn fuses_by_priority(self) -> bool {
         matches!(self, Self::XlaGpu)
+    }
+    /// Whether a library computes long reductions, in kernels of its own.
+    pub const fn sums_by_library(self) -> bool {
+        matches!(self, Self::XlaCpu | Self::None)
     }
     /// Whether arrays are stored as tiles, and padded to a multiple of the tile's size.
     pub const fn has_tiles(self) -> bool {

@@ -1,14 +1,18 @@
 //! Product fusion: products and convolutions take in the elementwise ops that make their operands, and are taken in by those that use
 //! their results.
 //!
-//! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product. An
+//! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product, or makes a
+//! larger array for several users. An
 //! elementwise op that only products and ops that fuse read is computed in each of them. One that is expensive is, if few read it,
 //! though others are between it and the product.
 
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_tpu::softmax_fusion::{of_rows, rows_of, Rows};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
+use crate::work::cached::Works;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The most ops in a row that a product is followed through.
@@ -27,18 +31,29 @@ pub fn is_product(program: &Program, op: OpId) -> bool {
 }
 
 /// Stores what products take in, and products that others take in, of `functions`, given by their ops.
-pub fn fused(program: &Program, storage: &mut Storage, functions: &[OpId]) {
+pub fn fused(
+    program: &Program,
+    (works, layouts): (&mut Works<'_>, &mut Layouts),
+    storage: &mut Storage,
+    functions: &[OpId],
+) {
     let mut with_product = FxHashSet::default();
     for &func in functions {
         let ops: Vec<OpId> = program.pre_order(func).collect();
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
-            fuse_into_user(program, storage, &mut with_product, op);
+            fuse_into_user(program, (works, layouts), storage, (&mut with_product, op));
         }
         let mut depths = FxHashMap::default();
         for &op in ops.iter().rev() {
             fuse_into_products(program, storage, (&with_product, &mut depths), op);
         }
     }
+}
+
+/// Whether the result of `user`, which reads `value`, is another name of it.
+fn is_renamed(program: &Program, storage: &Storage, value: ValueId, user: OpId) -> bool {
+    let is_equal = |result| storage.equal.first(result) == storage.equal.first(value);
+    storage.facts.has(user, Fact::NAME) || program.op_results(user).any(is_equal)
 }
 
 /// The only user of `value` in its block that is not another name of it, if it fuses.
@@ -51,7 +66,7 @@ fn only_user(program: &Program, storage: &Storage, value: ValueId) -> Option<OpI
         if program.parent_block(user) != home {
             return None;
         }
-        if !storage.facts.has(user, Fact::NAME) {
+        if !is_renamed(program, storage, at, user) {
             let takes_in = storage.facts.has(user, Fact::FUSES)
                 && (storage.facts.has(user, Fact::POINTWISE)
                     || program.kind(user) == OpKind::Reduce);
@@ -62,37 +77,71 @@ fn only_user(program: &Program, storage: &Storage, value: ValueId) -> Option<OpI
     None
 }
 
-/// Computes `product` in the kernel of the op that uses it.
+/// Computes `product` in the kernel of the op that uses it, or of a softmax of what it makes.
 fn fuse_into_user(
     program: &Program,
+    (works, layouts): (&mut Works<'_>, &mut Layouts),
     storage: &mut Storage,
-    with_product: &mut FxHashSet<ValueId>,
-    product: OpId,
+    (with_product, product): (&mut FxHashSet<ValueId>, OpId),
 ) {
     let value = program.result(product, 0);
     if !storage.is_written(value) || storage.has_tail(value) {
         return;
     }
-    let Some(mut user) = only_user(program, storage, value) else { return };
-    // The result of the kernel that computes the user.
+    let place = rows_of(program, works, product);
+    // The last value that the kernel makes, and those that only it needs.
+    let (mut made, mut inside) = (vec![value], Vec::new());
     for _ in 0..MAX_STEPS {
-        if program.num_results(user) != 1 {
+        let last = made[0];
+        // A softmax has two reductions; the second one is broadcast by another kernel.
+        let has_rows = place != Rows::Apart && inside.is_empty();
+        let rows = has_rows.then(|| of_rows(program, storage, layouts, last)).flatten();
+        if let Some((next, reduced)) = rows {
+            inside.push(reduced);
+            if place == Rows::Behind {
+                storage.store(last, true, false);
+                let end = end_of(program, storage, next);
+                storage.store(end, true, false);
+                break;
+            }
+            inside.push(last);
+            made = vec![next];
+        } else if last != value && storage.is_written(last) {
+            break;
+        } else if let Some(user) = only_user(program, storage, last) {
+            made = program.op_results(user).collect();
+            if made.len() != 1 {
+                break;
+            }
+        } else if last == value || inside.is_empty() && is_wider(works, last, value) {
+            // Each user of the last one widens what the product writes.
+            return;
+        } else {
+            storage.store(last, true, false);
             break;
         }
-        let result = program.result(user, 0);
-        if storage.is_written(result) {
-            break;
-        }
-        let Some(next) = only_user(program, storage, result) else {
-            storage.store(result, true, false);
-            break;
-        };
-        user = next;
     }
-    if program.op_results(user).any(|result| !with_product.insert(result)) {
+    if made.iter().any(|&result| !with_product.insert(result)) {
         return;
     }
-    storage.store(value, false, true);
+    for value in inside.into_iter().chain([value]) {
+        storage.store(value, false, true);
+    }
+}
+
+/// The value at the end of the elementwise ops of which each is the only user of the one before, from `value` on.
+fn end_of(program: &Program, storage: &Storage, mut value: ValueId) -> ValueId {
+    for _ in 0..MAX_STEPS {
+        let next = only_user(program, storage, value).filter(|&op| program.num_results(op) == 1);
+        let Some(next) = next.filter(|_| !storage.is_written(value)) else { break };
+        value = program.result(next, 0);
+    }
+    value
+}
+
+/// Whether `value` has more bytes than `other`.
+fn is_wider(works: &mut Works<'_>, value: ValueId, other: ValueId) -> bool {
+    works.tensors.bytes(value) > works.tensors.bytes(other)
 }
 
 /// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what is computed in a
@@ -119,7 +168,7 @@ fn fuse_into_products(
             num_users += 1;
             let is_near = program.parent_block(user) == program.parent_block(op);
             let facts = storage.facts.of(user);
-            if is_near && facts.has(Fact::NAME) {
+            if is_near && is_renamed(program, storage, name, user) {
                 names.push(program.result(user, 0));
                 num_users -= 1;
             } else if is_near && is_product(program, user) {

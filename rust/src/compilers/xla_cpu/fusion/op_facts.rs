@@ -329,7 +329,7 @@ fn of_op(
     let keeps = named.spreads && layouts.keeps_places(program, works, op);
     let is_apart = named.joins && is_apart(program, works, layouts, op);
     let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1;
-    let has_library = !layouts.compiler().fuses_by_priority();
+    let has_library = layouts.compiler().sums_by_library();
     let is_element_by_element = matches!(movement, Movement::Pointwise | Movement::Alias);
     let is_pure = is_element_by_element || matches!(movement, Movement::Expand | Movement::Window);
     Fact::NONE

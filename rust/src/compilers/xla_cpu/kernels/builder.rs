@@ -13,6 +13,7 @@ use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
+use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
 use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
 use crate::index::{Id, OpId, TypeId, ValueId};
@@ -90,7 +91,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             }
         }
         if compiler.fuses_products() {
-            products_fused(program, &mut storage, functions);
+            products_fused(program, (works, &mut layouts), &mut storage, functions);
         }
         let narrowed = if compiler.rounds_operands() {
             narrowed(program, &mut works.tensors, &storage.equal, functions)
@@ -214,7 +215,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         let movement = self.works.movement(op);
         let copies = self.copies_for(op);
-        let is_elementwise = movement == Movement::Pointwise;
+        let is_elementwise = movement == Movement::Pointwise
+            && !(self.layouts.compiler().fuses_products()
+                && is_reduced(program, &self.storage, op));
         let kernel = self.kernel_of(op, is_elementwise);
         self.graph.ops.push((op, kernel));
         self.read_operands(kernel, op, &copies);
@@ -297,7 +300,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// The item that result `index` of `op` is another name of, if that is a barrier: it computes nothing. [`NONE`] of others.
     fn behind_barrier(&self, op: OpId, index: usize) -> u32 {
         let is_barrier = self.program.kind(op) == OpKind::OptimizationBarrier
-            && self.layouts.compiler().fuses_by_priority();
+            && self.layouts.compiler().aliases_barriers();
         let operand = self.program.operands(op).nth(index).filter(|_| is_barrier);
         operand.map_or(NONE, |value| self.item(value))
     }
