@@ -1646,8 +1646,8 @@ def partition_program(
     """Lower ``module``, a propagated program, to the per-device program.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target to call on shards, and its attributes. Under the policy ``least``, passes
-    merge, hoist and fuse collectives of the per-device program. With ``keep_results``, results keep
+    shards, the target to call on shards, and its attributes. Under the policy ``least``, or as
+    ``improves`` says, passes merge, hoist and fuse collectives of the per-device program. With ``keep_results``, results keep
     the sharding in which they are computed until an op needs another, and calls are inlined;
     otherwise results are resharded to their shardings. With ``looks_ahead`` in addition, they are
     resharded to their shardings, or to those that later elementwise ops reshard them to. With
@@ -1790,7 +1790,9 @@ class Figures:
         """
 
     def tokens(self) -> int | None:
-        """The size of the first argument that is a batch of integer sequences."""
+        """The size, on all devices, of the first argument that is a batch of integer sequences, or
+        several batches whose gradients are accumulated. Three dims of bytes are taken for images.
+        """
 
     def whole_ops(self, num_devices: int) -> list[tuple[int, int] | None]:
         """For each of :meth:`ops` that is a product: the FLOPs of the global op that it is a part
