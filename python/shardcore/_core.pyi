@@ -1647,16 +1647,17 @@ def partition_program(
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
     shards, the target to call on shards, and its attributes. Under the policy ``least``, or as
-    ``improves`` says, passes merge, hoist and fuse collectives of the per-device program. With ``keep_results``, results keep
-    the sharding in which they are computed until an op needs another, and calls are inlined;
-    otherwise results are resharded to their shardings. With ``looks_ahead`` in addition, they are
-    resharded to their shardings, or to those that later elementwise ops reshard them to. With
-    ``replicates_unknown``, every device computes the ops that no rule can split, instead of a
-    refusal. Reshards in ``plans`` are not planned again. With ``takes_source``, the program of
-    ``module`` is lowered in place, if it is not shared, and ``module`` rebuilds it when it is read.
-    ``local_program`` is called for each call of a ``custom_partitioning`` function, with its
-    backend configuration, operands, results, mesh, manual axes and location; it returns the
-    per-device program with the axes of each dim of the operands and results, or ``None``.
+    ``improves`` says, passes merge, hoist and fuse collectives of the per-device program. With
+    ``keep_results``, results keep the sharding in which they are computed until an op needs
+    another, and calls are inlined; otherwise results are resharded to their shardings. With
+    ``looks_ahead`` in addition, they are resharded to their shardings, or to those that later
+    elementwise ops reshard them to. With ``replicates_unknown``, every device computes the ops
+    that no rule can split, instead of a refusal. Reshards in ``plans`` are not planned again.
+    With ``takes_source``, the program of ``module`` is lowered in place, if it is not shared,
+    and ``module`` rebuilds it when it is read. ``local_program`` is called for each call of a
+    ``custom_partitioning`` function, with its backend configuration, operands, results, mesh,
+    manual axes and location; it returns the per-device program with the axes of each dim of the
+    operands and results, or ``None``.
 
     Returns the per-device module, the number of devices, and the origin of its ops.
     """
