@@ -1646,17 +1646,18 @@ def partition_program(
     """Lower ``module``, a propagated program, to the per-device program.
 
     ``shard_rules`` has, for signatures of custom calls, the rule by which they are computed on
-    shards, the target to call on shards, and its attributes. Under the policy ``least``, passes
-    merge, hoist and fuse collectives of the per-device program. With ``keep_results``, results keep
-    the sharding in which they are computed until an op needs another, and calls are inlined;
-    otherwise results are resharded to their shardings. With ``looks_ahead`` in addition, they are
-    resharded to their shardings, or to those that later elementwise ops reshard them to. With
-    ``replicates_unknown``, every device computes the ops that no rule can split, instead of a
-    refusal. Reshards in ``plans`` are not planned again. With ``takes_source``, the program of
-    ``module`` is lowered in place, if it is not shared, and ``module`` rebuilds it when it is read.
-    ``local_program`` is called for each call of a ``custom_partitioning`` function, with its
-    backend configuration, operands, results, mesh, manual axes and location; it returns the
-    per-device program with the axes of each dim of the operands and results, or ``None``.
+    shards, the target to call on shards, and its attributes. Under the policy ``least``, or as
+    ``improves`` says, passes merge, hoist and fuse collectives of the per-device program. With
+    ``keep_results``, results keep the sharding in which they are computed until an op needs
+    another, and calls are inlined; otherwise results are resharded to their shardings. With
+    ``looks_ahead`` in addition, they are resharded to their shardings, or to those that later
+    elementwise ops reshard them to. With ``replicates_unknown``, every device computes the ops
+    that no rule can split, instead of a refusal. Reshards in ``plans`` are not planned again.
+    With ``takes_source``, the program of ``module`` is lowered in place, if it is not shared,
+    and ``module`` rebuilds it when it is read. ``local_program`` is called for each call of a
+    ``custom_partitioning`` function, with its backend configuration, operands, results, mesh,
+    manual axes and location; it returns the per-device program with the axes of each dim of the
+    operands and results, or ``None``.
 
     Returns the per-device module, the number of devices, and the origin of its ops.
     """
@@ -1790,7 +1791,9 @@ class Figures:
         """
 
     def tokens(self) -> int | None:
-        """The size of the first argument that is a batch of integer sequences."""
+        """The size, on all devices, of the first argument that is a batch of integer sequences, or
+        several batches whose gradients are accumulated. Three dims of bytes are taken for images.
+        """
 
     def whole_ops(self, num_devices: int) -> list[tuple[int, int] | None]:
         """For each of :meth:`ops` that is a product: the FLOPs of the global op that it is a part

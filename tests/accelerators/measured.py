@@ -13,20 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.accelerators.hlo import analysis, collectives, num_kernels
-from tests.shardy.xla.measured import key
+from tests.shardy.xla.measured import Memory, key
 
 KEPT = Path(__file__).with_name("figures.json")
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Memory):
     """Bytes of one device, and the collectives of the compiled program."""
 
-    key: str
-    argument: int
-    output: int
-    alias: int
-    temp: int
     collectives: dict[str, list[int]]
     """Runs and bytes by kind; see :func:`tests.accelerators.hlo.collectives`."""
     kernels: int = 0
@@ -34,11 +29,6 @@ class Measured:
     accessed: int = 0
     """Bytes that they read and write, as XLA's analysis counts, loops once."""
     error: str | None = None
-
-    @property
-    def peak(self) -> int:
-        """Arguments, outputs and temporaries."""
-        return self.argument + self.output - self.alias + self.temp
 
 
 @cache

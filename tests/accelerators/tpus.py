@@ -22,7 +22,7 @@ from pathlib import Path
 import shardcore
 
 from tests.accelerators.buffers import heap_bytes
-from tests.shardy.xla import model_rows
+from tests.shardy.xla import measured, model_rows
 from tests.shardy.xla.measured import key
 
 KEPT = Path(__file__).with_name("figures_v5e.json")
@@ -31,26 +31,11 @@ HARDWARE = "tpu-v5e"
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Bytes of one device in HBM, as `memory_analysis()` has them."""
+class Memory(measured.Memory):
+    """Bytes of one device in HBM."""
 
-    key: str
-    argument: int
-    output: int
-    alias: int
-    temp: int
     heap: int | None = None
     """Bytes that buffer assignment reserves for temporaries; `None` if they were not read off."""
-
-    @property
-    def ports(self) -> int:
-        """Arguments and outputs."""
-        return self.argument + self.output - self.alias
-
-    @property
-    def peak(self) -> int:
-        """Arguments, outputs and temporaries."""
-        return self.ports + self.temp
 
     @property
     def reserved(self) -> int:

@@ -16,6 +16,7 @@ from shardcore.report.bench_table import ranges
 
 from tests.bench.conftest import HAS_JAX
 from tests.bench.page import PAGE
+from tests.deep import sampled
 
 ROWS = read_rows()
 
@@ -53,7 +54,7 @@ def test_half_of_the_rows_are_held_out() -> None:
 
 
 @needs_jax
-@pytest.mark.parametrize("number", [8, 13, 17, 19, 23, 29, 36, 53, 92, 111])
+@pytest.mark.parametrize("number", sampled([13, 8, 17, 19, 36, 23, 53, 29, 92, 111], 2))
 def test_rows_are_costed(number: int) -> None:
     [line] = costed([ROWS[number - 1]])
     assert line.reason is None

@@ -8,7 +8,10 @@ import pytest
 from shardcore.shardy import default_shardy
 
 from tests.contract import printed
+from tests.deep import deep
 
+LONG = ("plan.md",)
+"""Pages whose commands take a minute or more."""
 HAS_JAX = importlib.util.find_spec("jax") is not None
 TEXTS = {page: page.read_text(encoding="utf-8") for page in printed.PAGES}
 EXAMPLES = [
@@ -18,7 +21,9 @@ EXAMPLES = [
     if HAS_JAX or "import jax" not in code
 ]
 CONSOLES = [
-    pytest.param(text, id=page.name) for page, text in TEXTS.items() if printed.CONSOLE.search(text)
+    pytest.param(text, id=page.name, marks=[deep] if page.name in LONG else [])
+    for page, text in TEXTS.items()
+    if printed.CONSOLE.search(text)
 ]
 
 

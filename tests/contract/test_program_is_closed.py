@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.contract.test_circles import code
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "rust" / "src"
 IR = SOURCE / "ir"
@@ -18,12 +20,6 @@ TABLES = ("program.rs", "Program"), ("printing.rs", "Printing")
 ROWS = "Op", "Operand", "Value", "Block", "Region", "Function", "PortRange", "KindTable"
 # Where methods stand that only the parser may call.
 FOR_THE_PARSER = "from_text.rs", "rows.rs", "port.rs"
-
-
-def code(path: Path) -> str:
-    """The text of a file without comments and without the tests at its end."""
-    text = path.read_text(encoding="utf-8").split("#[cfg(test)]\nmod tests {")[0]
-    return re.sub(r"//.*", "", text)
 
 
 def struct(text: str, name: str) -> str:

@@ -16,6 +16,7 @@ from jax.sharding import PartitionSpec as P
 from shardcore import LoweringError, PartitionError
 from shardcore.jax import lower
 
+from tests.deep import sampled
 from tests.jax import transformer
 from tests.jax.programs import CASES
 from tests.jax.versions import set_mesh, since
@@ -96,7 +97,7 @@ def test_programs_compute_what_jax_computes(name: str) -> None:
         assert leaf.sharding == sharding
 
 
-@pytest.mark.parametrize("policy", ["least", "shardy"])
+@pytest.mark.parametrize("policy", sampled(["least", "shardy"], 2))
 def test_steps_of_training_with_donation(policy: str) -> None:
     on = mesh(PERMUTED, data=2, model=4)
     params = transformer.parameters(jax.random.key(0))
@@ -130,7 +131,7 @@ def test_steps_of_training_with_donation(policy: str) -> None:
 
 def test_it_is_compiled_once() -> None:
     lowered = lower(jnp.tanh, jnp.ones((8, 8)), mesh=mesh(x=8), in_shardings=P("x"))
-    compiled = shardcore.jax.compile(lowered)
+    compiled = shardcore.jax.compile(lowered, policy="shardy")
     compiled(np.ones((8, 8), np.float32))
     with jax.log_compiles(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax.stages.Lowered, "compile", None)

@@ -140,3 +140,32 @@ def test_an_option_that_is_misspelt() -> None:
     assert caught.value.hint == "did you mean in_shardings=?"
     # It may be an argument of the function.
     assert lower(step, shape, mesh={"x": 2}, in_sharding=3).module.num_ops > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"in_shardings": P("data")}, "error[missing-mesh]: P('data',) is over no mesh"),
+        (
+            {"mesh": {"data": 2}, "in_shardings": P("dta")},
+            "error[unknown-axis]: P('dta',) names axis \"dta\", which the mesh does not have\n"
+            '  help: did you mean "data"?',
+        ),
+        (
+            {"mesh": {"data": 2}, "in_shardings": P("data", None, "data")},
+            "error[lowering]: JAX refuses P('data', None, 'data')",
+        ),
+        (
+            {"mesh": {"data": 2}, "in_shardings": P(None, None, "data")},
+            "  help: a spec has at most one entry for each dim",
+        ),
+        (
+            {"mesh": {"data": 3}, "in_shardings": P("data")},
+            "  help: shard a dim that the axes divide, or pad it in the program",
+        ),
+    ],
+)
+def test_mistakes_in_annotations(options: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(LoweringError) as caught:
+        lower(jnp.tanh, jax.ShapeDtypeStruct((8, 4), jnp.float32), **options)
+    assert wanted in str(caught.value)

@@ -20,6 +20,7 @@ from shardcore import Mesh, Module, Plan, PlanError  # noqa: E402
 from shardcore.cli import main  # noqa: E402
 from shardcore.pipeline import find  # noqa: E402
 
+from tests.deep import sampled  # noqa: E402
 from tests.pipeline import programs  # noqa: E402
 from tests.plan.programs import bare  # noqa: E402
 from tests.shardy.programs import registry as registry  # noqa: E402 - makes eight devices
@@ -176,7 +177,7 @@ def arguments() -> tuple[Any, ...]:
     return params, jax.tree.map(jnp.zeros_like, params), of(BATCH, WIDTH), of(BATCH, 8)
 
 
-@pytest.mark.parametrize("stages", [2, 4])
+@pytest.mark.parametrize("stages", sampled([2, 4], 2))
 def test_a_plan_with_stages_runs(stages: int) -> None:
     given = arguments()
     program = shardcore.jax.lower(train, *given, platform="cpu")

@@ -9,11 +9,9 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from random import Random
 
-import pytest
 from shardcore import Module, ShardcoreError
 
 from tests.deep import IS_DEEP
-from tests.session import seeded
 from tests.session.edits import Editor, figures, outcome
 from tests.shardy.generator import programs
 
@@ -48,9 +46,3 @@ def test_random_edits_of_random_modules() -> None:
     chunks = [seeds[start::NUM_CHUNKS] for start in range(NUM_CHUNKS)]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         list(pool.map(check_chunk, chunks))
-
-
-@pytest.mark.parametrize("bug", seeded.BUGS, ids=lambda bug: bug.name)
-def test_seeded_bugs_are_about_sessions_as_they_are(bug: seeded.Bug) -> None:
-    text = (seeded.ROOT / "rust/src" / bug.file).read_text()
-    assert f'crate::seeded("{bug.name}")' in bug.patch(text)

@@ -80,7 +80,7 @@ def reannotate(text: str, seed: int, priorities: bool = False) -> str:
     rng = random.Random(seed)
     with reference.context():
         module = ir.Module.parse(text)
-        ops = list(_walk(module.operation))
+        ops = list(reference.walk(module.operation))
         # In a manual computation sizes are part of the shapes, and some axes are taken.
         manual = any(op.name == "sdy.manual_computation" for op in ops)
         annotator = Annotator(*_other_mesh(module, ops, rng, manual), rng, priorities)
@@ -96,14 +96,6 @@ def reannotate(text: str, seed: int, priorities: bool = False) -> str:
             elif op.name.startswith("stablehlo.") and rng.random() < 0.02:
                 _annotate_op(op, annotator)
         return str(module)
-
-
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _walk(inner.operation)
 
 
 def _other_mesh(

@@ -55,6 +55,15 @@ def context() -> ir.Context:
     return made
 
 
+def walk(op: ir.Operation) -> Iterator[ir.Operation]:
+    """`op` and the ops in its regions, in pre-order."""
+    yield op
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from walk(inner.operation)
+
+
 @contextmanager
 def _diagnostics() -> Iterator[list[str]]:
     """Collects what MLIR says while the block runs; its exceptions become `RejectedError`."""

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import pytest
 import shardcore
 
 from tests.deep import deep
 from tests.shardy import reference
-from tests.shardy.generator import compare, seeded, workers
+from tests.shardy.generator import compare, workers
 
 MODULES = 400
 Bug = Callable[[str, str], tuple[str, str]]
@@ -102,14 +101,3 @@ def test_bugs_are_caught() -> None:
         when = pool.submit(catch_all).result()
     print(*(f"{seed:5} {name}" for name, seed in sorted(when.items())), sep="\n")
     assert not BUGS.keys() - when.keys()
-
-
-@pytest.mark.parametrize("bug", seeded.BUGS, ids=lambda bug: bug.name)
-def test_seeded_bugs_are_about_the_engine_as_it_is(bug: seeded.Bug) -> None:
-    text = (seeded.ROOT / "rust/src" / bug.file).read_text()
-    assert f'crate::seeded("{bug.name}")' in bug.patch(text)
-
-
-def test_seeded_bugs_are_never_in_the_engine() -> None:
-    sources = (seeded.ROOT / "rust").rglob("*.rs")
-    assert not [path for path in sources if "seeded(" in path.read_text()]

@@ -44,7 +44,6 @@ XLA = """
 import json, sys
 from jaxlib import _hlo
 
-from tests.deep import IS_DEEP
 for line in sys.stdin:
     try:
         answer = str(_hlo.HloSharding.from_string(json.loads(line)))

@@ -24,17 +24,9 @@ DEFAULTS: set[str] = set()
 
 def theirs(module: ir.Module) -> Iterator[ir.Operation]:
     """Every op of every function, in order, parents first."""
-
-    def walk(op: ir.OpView) -> Iterator[ir.Operation]:
-        yield op.operation
-        for region in op.operation.regions:
-            for block in region:
-                for inner in block:
-                    yield from walk(inner)
-
     for op in module.body.operations:
         if op.operation.name == "func.func":
-            yield from walk(op)
+            yield from reference.walk(op.operation)
 
 
 def flat(value: object) -> list[object]:

@@ -9,7 +9,7 @@ import shardcore
 
 from tests.deep import sampled
 from tests.shardy import reference
-from tests.shardy.diff import explain, ours
+from tests.shardy.diff import assert_same, ours
 from tests.shardy.programs import registry
 
 every_program = pytest.mark.parametrize("name", registry.names())
@@ -20,12 +20,6 @@ some_programs = pytest.mark.parametrize("name", sampled(registry.names(), 3))
 def completed(name: str, locations: bool = False) -> str:
     """The reference's result for a program."""
     return reference.run(registry.text(name, locations), locations=locations)
-
-
-def assert_same(theirs: str, mine: str) -> None:
-    # A plain comparison of texts would make pytest print both, and spend minutes on their diff.
-    difference = explain(theirs, mine)
-    assert not difference, f"\n{difference}"
 
 
 def assert_round_trip(text: str, locations: bool = False) -> None:

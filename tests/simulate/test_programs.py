@@ -46,21 +46,11 @@ def without_shardy(text: str) -> str:
     """``text`` without what XLA's parser of programs for one device does not take."""
     with reference.context():
         module = ir.Module.parse(text)
-        found: list[Any] = []
-
-        def walk(op: Any) -> None:
-            for region in op.operation.regions:
-                for block in region:
-                    for inner in block:
-                        walk(inner)
-                        if inner.operation.name in ERASED:
-                            found.append(inner)
-
-        walk(module.operation)
+        found = [op for op in reference.walk(module.operation) if op.name in ERASED]
         for op in found:
-            for result in op.operation.results:
-                result.replace_all_uses_with(op.operation.operands[0])
-            op.operation.erase()
+            for result in op.results:
+                result.replace_all_uses_with(op.operands[0])
+            op.erase()
         drop = "builtin.module(sdy-drop-sharding-and-mesh)"
         passmanager.PassManager.parse(drop).run(module.operation)
         # How arrays lie in memory is not what they are.

@@ -23,7 +23,7 @@ UNKNOWN = {
 NAMES = (
     [name for name in registry.names() if name not in UNKNOWN]
     if IS_DEEP
-    else ["moe-ragged", "resnet-channels"]
+    else ["moe-ragged", "unet-channels"]
 )
 
 

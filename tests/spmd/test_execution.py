@@ -17,7 +17,7 @@ pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 from shardcore.partition.partitioned import POLICIES
 
 from tests.deep import IS_DEEP, sampled_pairs
-from tests.spmd import programs, seeded, texts
+from tests.spmd import programs, texts
 
 SEEDS = 300 if IS_DEEP else 1
 """Shardings of each program, under each policy."""
@@ -47,12 +47,6 @@ def pool() -> Iterator[ProcessPoolExecutor]:
     with ProcessPoolExecutor(max_workers=os.cpu_count(), mp_context=context) as executor:
         yield executor
         executor.shutdown(wait=False, cancel_futures=True)
-
-
-@pytest.mark.parametrize("bug", seeded.BUGS, ids=lambda bug: bug.name)
-def test_seeded_bugs_are_about_the_partitioner_as_it_is(bug: seeded.Bug) -> None:
-    text = (seeded.ROOT / "rust/src" / bug.file).read_text()
-    assert f'crate::seeded("{bug.name}")' in bug.patch(text)
 
 
 def test_devices_compute_what_the_global_program_does(pool: ProcessPoolExecutor) -> None:

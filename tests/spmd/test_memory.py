@@ -13,7 +13,7 @@ from benches import memory
 from tests.deep import sampled
 from tests.shardy.programs import registry
 
-NAMES = ["mlp-train-megatron", "gradient-of-loops", "expert-all-to-all"]
+NAMES = ["gradient-of-loops", "mlp-train-megatron", "expert-all-to-all"]
 
 
 def propagated(name: str) -> shardcore.Result:

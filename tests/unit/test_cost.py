@@ -9,12 +9,9 @@ import shardcore
 from shardcore import CalculusError, Cost, Module, ShardcoreError
 from shardcore.costs.records import Site
 
+from tests.unit.texts import sharded
+
 MESH = 'sdy.mesh @mesh = <["x"=2, "y"=4]>'
-
-
-def sharded(*dims: str) -> str:
-    inner = ", ".join(f'{{"{dim}"}}' if dim and ":" not in dim else f"{{{dim}}}" for dim in dims)
-    return f"{{sdy.sharding = #sdy.sharding<@mesh, [{inner}]>}}"
 
 
 def cost_of(text: str, mesh: str = MESH, **options: object) -> Cost:

@@ -13,6 +13,7 @@ from shardcore.cli import main
 
 from tests.deep import sampled
 from tests.shardy.programs import registry
+from tests.unit.texts import sharded
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
 BIG = "tensor<8192x8192xf32>"
@@ -23,13 +24,7 @@ def result(body: str, arguments: str, returns: str = BIG) -> Result:
     return Module.parse(text).propagate()
 
 
-def annotated(*dims: str) -> str:
-    """The annotation of dims with these axes; ``?`` is an open dim, ``""`` has none."""
-    text = ", ".join(f'{{"{dim}"}}' if dim.isalpha() else f"{{{dim}}}" for dim in dims)
-    return f"{{sdy.sharding = #sdy.sharding<@mesh, [{text}]>}}"
-
-
-BOTH = annotated("data", "model")
+BOTH = sharded("data", "model")
 
 
 def codes(of: Result, *given: object) -> list[str]:
@@ -176,8 +171,8 @@ def test_a_large_activation_that_is_resharded() -> None:
     assert "%x and %w disagree" in moved[0].message
     assert moved[0].value == "%4"
     # Weights that are gathered before they are used are not reported.
-    weights = annotated("", "model")
-    gathered = result(body, f"%x: {BIG} {annotated('data', '')}, %w: {BIG} {weights}")
+    weights = sharded("", "model")
+    gathered = result(body, f"%x: {BIG} {sharded('data', '')}, %w: {BIG} {weights}")
     assert "large-resharded" not in codes(gathered)
 
 
@@ -187,14 +182,14 @@ def test_a_value_that_xla_rematerializes() -> None:
       %1 = sdy.sharding_constraint %0 <@mesh, [{{}}, {{"data"}}]> : {BIG}
       %2 = stablehlo.cosine %1 : {BIG}
       return %2 : {BIG}"""
-    found = result(body, f"%x: {BIG} {annotated('model', '')}").diagnostics("tpu-v5p")
+    found = result(body, f"%x: {BIG} {sharded('model', '')}").diagnostics("tpu-v5p")
     (warning,) = [each for each in found if each.code == "rematerialization"]
     assert warning.value == "%x"
     assert 'XLA will rematerialize %x, which is sharded as [{"model"}, {}]' in warning.message
     assert "every device gathers all 256.0 MiB" in warning.message
     # From one dim to the other over the same axis, XLA has an all-to-all.
     body = body.replace('"data"', '"model"')
-    moved = result(body, f"%x: {BIG} {annotated('model', '')}")
+    moved = result(body, f"%x: {BIG} {sharded('model', '')}")
     assert "rematerialization" not in codes(moved)
 
 
@@ -206,7 +201,7 @@ def test_a_rematerialization_in_several_gathers_is_one_of_what_is_constrained() 
       %2 = stablehlo.cosine %1 : {cube}
       %3 = sdy.sharding_constraint %2 <@mesh, [{{}}, {{"model", "data"}}, {{}}]> : {cube}
       return %3 : {cube}"""
-    found = result(body, f"%x: {cube} {annotated('data', '', '')}", cube).diagnostics()
+    found = result(body, f"%x: {cube} {sharded('data', '', '')}", cube).diagnostics()
     (warning,) = [each for each in found if each.code == "rematerialization"]
     assert warning.value == "%1"
     assert 'rematerialize %1, which is sharded as [{"data"}, {}, {"model"}]' in warning.message
@@ -224,7 +219,7 @@ def test_a_large_constrained_value_that_is_moved() -> None:
       %5 = stablehlo.cosine %4 : {big}
       %6 = sdy.sharding_constraint %5 <@mesh, [{{"data"}}, {{}}]> : {big}
       return %6 : {big}"""
-    found = result(body, f"%x: {big} {annotated('data', '')}", big).diagnostics()
+    found = result(body, f"%x: {big} {sharded('data', '')}", big).diagnostics()
     assert [(each.code, each.value) for each in found] == [("large-resharded", "%4")]
 
 
@@ -233,7 +228,7 @@ def test_annotations_that_contradict_each_other() -> None:
       %0 = sdy.sharding_constraint %x <@mesh, [{"model"}, {}]> : tensor<8x8xf32>
       return %0 : tensor<8x8xf32>"""
     found = result(
-        body, f"%x: tensor<8x8xf32> {annotated('data', '')}", "tensor<8x8xf32>"
+        body, f"%x: tensor<8x8xf32> {sharded('data', '')}", "tensor<8x8xf32>"
     ).diagnostics()
     assert [each.code for each in found] == ["contradiction"]
     assert '{"data"}' in found[0].message
@@ -244,10 +239,10 @@ def test_annotations_without_effect() -> None:
     repeated = """
       %0 = sdy.sharding_constraint %x <@mesh, [{"data"}, {}]> : tensor<8x8xf32>
       return %0 : tensor<8x8xf32>"""
-    sharding, small = annotated("data", ""), "tensor<8x8xf32>"
+    sharding, small = sharded("data", ""), "tensor<8x8xf32>"
     found = result(repeated, f"%x: {small} {sharding}", small)
     assert codes(found) == ["no-effect", "unused-axis"]
-    opened = f"%x: {small} {sharding}, %y: {small} {annotated('?', '?')}"
+    opened = f"%x: {small} {sharding}, %y: {small} {sharded('?', '?')}"
     found = result(f"return %x : {small}", opened, small)
     assert [each.value for each in found.diagnostics(ignore=["unused-axis"])] == ["%y"]
     open_constraint = repeated.replace('{"data"}, {}', "{?}, {?}")
@@ -304,7 +299,7 @@ def test_ops_that_are_computed_whole(runs: int) -> None:
     size = 4096 if runs == 1 else 2048
     shape = f"tensor<{runs}x{size}x{size}xcomplex<f32>>"
     layer = f"tensor<1x{size}x{size}xcomplex<f32>>"
-    text = f"""{MESH}func.func @main(%x: {shape} {annotated("", "model", "")}, %i: tensor<i32>)
+    text = f"""{MESH}func.func @main(%x: {shape} {sharded("", "model", "")}, %i: tensor<i32>)
     -> {layer} {{
   %c = stablehlo.constant dense<0> : tensor<i32>
   %0 = stablehlo.dynamic_slice %x, %i, %c, %c, sizes = [1, {size}, {size}]
@@ -329,7 +324,7 @@ func.func private @transformed(%y: {layer}) -> {layer} {{
 
 
 def test_a_convolution_in_groups_is_computed_whole() -> None:
-    sharding = annotated("", "", "", "model")
+    sharding = sharded("", "", "", "model")
     module = result(GROUPS, f"%x: {IMAGES} {sharding}, %w: tensor<3x3x16x64xf32>", IMAGES)
     [warning] = module.diagnostics(ignore="unused-axis")
     assert warning.code == "computed-whole"
@@ -374,7 +369,7 @@ def test_what_the_export_removed() -> None:
 
 def test_memory() -> None:
     huge = "tensor<65536x131072xf32>"
-    found = result(f"return %x : {huge}", f"%x: {huge} {annotated('data', '')}", huge)
+    found = result(f"return %x : {huge}", f"%x: {huge} {sharded('data', '')}", huge)
     assert "does-not-fit" not in codes(found)
     assert codes(found, "tpu-v5e")[0] == "does-not-fit"
     assert "does-not-fit" not in codes(found, "tpu-v5p")
@@ -490,7 +485,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_results_that_are_sharded_otherwise_than_what_they_replace() -> None:
     text = f"""{MESH}func.func @main(
     %a: {BIG} {BOTH} loc("params['up']"), %b: {BIG} {BOTH} loc("params['down']"),
-    %x: {BIG} {annotated("data", "")} loc("x"))
+    %x: {BIG} {sharded("data", "")} loc("x"))
     -> ({BIG} {{jax.result_info = "result[0]['up']"}},
       {BIG} {{jax.result_info = "result[0]['down']"}}) {{
   %0 = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0] : ({BIG}, {BIG}) -> {BIG}

@@ -234,42 +234,20 @@ def test_mistakes_with_a_code_keep_it(model: str, capfd: pytest.CaptureFixture[s
 
 
 @needs_jax
-@pytest.mark.parametrize(
-    ("options", "wanted"),
-    [
-        ({"in_shardings": 'P("data")'}, "error[missing-mesh]: P('data',) is over no mesh"),
-        (
-            {"mesh": {"data": 2}, "in_shardings": 'P("dta")'},
-            "error[unknown-axis]: P('dta',) names axis \"dta\", which the mesh does not have\n"
-            '  help: did you mean "data"?',
-        ),
-        (
-            {"mesh": {"data": 2}, "in_shardings": 'P("data", None, "data")'},
-            "error[lowering]: JAX refuses P('data', None, 'data')",
-        ),
-        (
-            {"mesh": {"data": 2}, "in_shardings": 'P(None, None, "data")'},
-            "  help: a spec has at most one entry for each dim",
-        ),
-        (
-            {"mesh": {"data": 3}, "in_shardings": 'P("data")'},
-            "  help: shard a dim that the axes divide, or pad it in the program",
-        ),
-        ({"mesh": {"data": 2}, "in_sharding": "None"}, "  help: did you mean in_shardings=?"),
-    ],
-)
 def test_mistakes_in_annotations_are_told_without_a_traceback(
-    options: dict[str, object], wanted: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    written = ", ".join(f'"{name}": {value}' for name, value in options.items())
     (tmp_path / "model.py").write_text(
         "import jax, jax.numpy as jnp\nfrom jax.sharding import PartitionSpec as P\n"
         "def build():\n    x = jax.ShapeDtypeStruct((8, 4), jnp.float32)\n"
-        f"    return jnp.tanh, (x,), {{{written}}}\n"
+        '    return jnp.tanh, (x,), {"mesh": {"data": 2}, "in_shardings": P("dta")}\n'
     )
     assert main(["propagate", f"{tmp_path / 'model.py'}:build"]) == 1
     error = capfd.readouterr().err
-    assert wanted in error
+    assert (
+        "error[unknown-axis]: P('dta',) names axis \"dta\", which the mesh does not have\n"
+        '  help: did you mean "data"?'
+    ) in error
     assert "Traceback" not in error
 
 

@@ -9,14 +9,10 @@ from shardcore import Diagnostic, Module, Result
 from shardcore.diagnose import hints
 from shardcore.units import parse_bytes
 
+from tests.unit.texts import sharded
+
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
 BIG = "tensor<8192x8192xf32>"
-
-
-def sharded(*dims: str) -> str:
-    """The annotation of dims with these axes; ``?`` is an open dim, ``""`` has none."""
-    text = ", ".join(f'{{"{dim}"}}' if dim.isalpha() else f"{{{dim}}}" for dim in dims)
-    return f"{{sdy.sharding = #sdy.sharding<@mesh, [{text}]>}}"
 
 
 def result(text: str) -> Result:

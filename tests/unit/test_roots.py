@@ -13,14 +13,11 @@ from shardcore.diagnose.flow import Flow
 from shardcore.labels import named_together
 from shardcore.units import format_seconds
 
+from tests.unit.texts import sharded
+
 MESH = 'sdy.mesh @mesh = <["fsdp"=4, "tensor"=2]>\n'
 X = "tensor<64x1024x2048xbf16>"
 W = "tensor<2048x8192xbf16>"
-
-
-def sharded(*dims: str) -> str:
-    text = ", ".join(f'{{"{dim}"}}' if dim else "{}" for dim in dims)
-    return f"{{sdy.sharding = #sdy.sharding<@mesh, [{text}]>}}"
 
 
 def model(layers: int = 2) -> str:

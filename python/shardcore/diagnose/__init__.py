@@ -30,7 +30,6 @@ from shardcore.bounded import items, shown
 from shardcore.diagnose.annotations import annotation_findings
 from shardcore.diagnose.findings import Finding
 from shardcore.diagnose.hints import MOST_OPS_TRIED, Hinted, with_hints
-from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.ops import op_findings
 from shardcore.diagnose.roots import MOST_TRIED, key, root_of
 from shardcore.diagnose.states import state_findings
@@ -38,6 +37,7 @@ from shardcore.diagnose.traffic import memory_findings, traffic_findings
 from shardcore.diagnose.values import value_findings
 from shardcore.errors import Diagnostic, PartitionError
 from shardcore.expected import expect
+from shardcore.why.layouts import Layouts
 from shardcore.why.trial import Trial
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from shardcore.diagnose.findings import Finding, first_of
-from shardcore.diagnose.layouts import best
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.labels import REPLICATED, named_together, sharding_text
 from shardcore.session.paths import steps
 from shardcore.units import format_bytes
+from shardcore.why.layouts import best
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Port, Result, TensorSharding, Value

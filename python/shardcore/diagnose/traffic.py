@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from shardcore._core import TensorSharding
 from shardcore.diagnose.findings import Finding, first_of, removal_of, starts_of
-from shardcore.diagnose.layouts import Layouts, best
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.diagnose.whole import computed_whole, random_bits
 from shardcore.labels import named_together, sharding_text
 from shardcore.units import format_bytes
+from shardcore.why.layouts import Layouts, best
 
 if TYPE_CHECKING:
     from shardcore._core import Op, Result

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from shardcore._core import Port, values_on_host
 from shardcore.diagnose.annotations import in_manual
 from shardcore.diagnose.findings import Finding, first_of
-from shardcore.diagnose.layouts import Layouts
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes, plural
+from shardcore.why.layouts import Layouts
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh, Op, Result, Value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from shardcore.diagnose.findings import Finding, removal_of, starts_of
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes
+from shardcore.why.whole_ops import is_for_whole_op, op_name
 
 if TYPE_CHECKING:
     from shardcore._core import Op
@@ -24,38 +25,6 @@ _WAYS_OUT = {
 }
 """Advice for ops, by name."""
 
-_MIX = frozenset(
-    {
-        *_WAYS_OUT,
-        "cholesky",
-        "concatenate",
-        "gather",
-        "pad",
-        "reduce_window",
-        "reverse",
-        "scatter",
-        "select_and_scatter",
-        "slice",
-        "top_k",
-        "triangular_solve",
-    }
-)
-"""Ops whose result may need operand elements at other indices along a dim.
-
-For other ops, an operand is gathered because the result needs it."""
-
-
-def is_for_whole_op(local: Partitioned, row: CollectiveCost) -> bool:
-    """Whether ``row`` gathers an operand of an op that every device of ``local`` computes in
-    full."""
-    if row.kind != "all_gather" or row.cause_op is None:
-        return False
-    return _name(row) in _MIX and local.is_whole(row.cause_op)
-
-
-def _name(row: CollectiveCost) -> str:
-    return (row.cause or "").partition(".")[2]
-
 
 def computed_whole(local: Partitioned, rows: Iterable[CollectiveCost]) -> Iterator[Finding]:
     """Findings about ops for which large operands are gathered by ``rows``, the largest first."""
@@ -68,7 +37,7 @@ def computed_whole(local: Partitioned, rows: Iterable[CollectiveCost]) -> Iterat
             largest[op] = row
     found = [row for row in largest.values() if row.total_bytes >= LARGE_BYTES]
     for row in sorted(found, key=lambda row: -row.total_bytes):
-        name = _name(row)
+        name = op_name(row)
         sides = sorted(row.why.sides, key=lambda side: side.number != row.moved)
         value = sides[0].value if sides else "an operand"
         times = f", {row.count} times" if row.count > 1 else ""

@@ -1,17 +1,18 @@
 """Pipeline parallelism: layers of a program, cuts into stages, schedules, and the step time.
 
-=====================  ========================================================================
-:mod:`~.orders`        the order in which each stage runs its tasks, by schedule
-:mod:`~.zero_bubble`   orders that fill waiting with gradients of parameters
-:mod:`~.schedules`     :func:`run`: what each stage does when, exactly
-:mod:`~.units`         finds the layers of a program of one device
-:mod:`~.labels`        which layer each op belongs to, and in which phase it runs
-:mod:`~.layers`        :func:`find_layers`: the layers, and what each takes
-:mod:`~.cuts`          cuts layers into chunks
-:mod:`~.answer`        what :func:`find` returns
-:mod:`~.search`        :func:`find`: stages, schedule and micro-batches for a program
-:mod:`~.code`          :func:`to_python`: the code of a pipeline
-=====================  ========================================================================
+========================  =====================================================================
+:mod:`~.orders`           the order in which each stage runs its tasks, by schedule
+:mod:`~.zero_bubble`      orders that fill waiting with gradients of parameters
+:mod:`~.schedules`        :func:`run`: what each stage does when, exactly
+:mod:`~.units`            finds the layers of a program of one device
+:mod:`~.repeated_blocks`  equal consecutive blocks of ops
+:mod:`~.labels`           which layer each op belongs to, and in which phase it runs
+:mod:`~.layers`           :func:`find_layers`: the layers, and what each takes
+:mod:`~.cuts`             cuts layers into chunks
+:mod:`~.answer`           what :func:`find` returns
+:mod:`~.search`           :func:`find`: stages, schedule and micro-batches for a program
+:mod:`~.code`             :func:`to_python`: the code of a pipeline
+========================  =====================================================================
 """
 
 from __future__ import annotations

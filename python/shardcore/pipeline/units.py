@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from shardcore._core import Module, Op, Value
 from shardcore.costs.records import LoopTrips
-from shardcore.plan.layers import runs
+from shardcore.pipeline.repeated_blocks import runs
 
 LEAST_LAYERS = 2
 _HEAVY = ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.custom_call")

@@ -15,7 +15,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 from shardcore.jax.private import name_of_program, place_of
-from shardcore.plan.layers import runs
+from shardcore.pipeline.repeated_blocks import runs
 
 HEAVY = ("dot_general", "conv_general_dilated", "ragged_dot", "ragged_dot_general")
 """Primitives that layers are made of."""

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from shardcore.diagnose.layouts import Layouts
 from shardcore.labels import pattern_of, sharding_text
+from shardcore.why.layouts import Layouts
 from shardcore.why.remedy import Edit, Remedy, Search, edits_of, removal
 
 if TYPE_CHECKING:

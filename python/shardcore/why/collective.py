@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
 from shardcore.controls import in_lines
-from shardcore.diagnose.whole import is_for_whole_op
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.why import AxisWhy, Source, of_axes, written
 from shardcore.why.remedy import Remedy, Search, remedy
 from shardcore.why.text import collective_tree
 from shardcore.why.values import Found, find, value
+from shardcore.why.whole_ops import is_for_whole_op
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef, Explainer, Result

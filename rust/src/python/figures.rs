@@ -135,9 +135,7 @@ impl PyFigures {
     }
 }
 
-/// The figures of `module`, a per-device program that was made from `origin`; `estimates` are those
-/// that users registered for custom calls. Times and traffic are those of the kernels of `compiler`
-/// if these are modelled, on a chip with a cache of `cache_bytes`.
+/// The figures of `module`, a per-device program that was made from `origin`.
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
@@ -207,9 +205,7 @@ impl PyFigures {
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
-    /// For each kind of op (ops of one kind take the same time): element type, compute unit, the
-    /// sizes of a matrix product, FLOPs, transcendentals, FLOPs on hosts only, bytes, whether they
-    /// are collectives, the kernels that start with them, and the number of runs.
+    /// The figures of each kind of op; ops of one kind take the same time.
     fn work(&self) -> Vec<WorkRow<'_>> {
         let counts = self.cost.ops.iter().map(|row| [row.count]);
         let keys = self.work.keys.iter().zip(self.work.sums(counts));
@@ -252,11 +248,8 @@ impl PyFigures {
         });
         self.tables(py).list(rows, Tables::step)
     }
-    /// The seconds of the program, and the exposed seconds of each row of collectives over all
-    /// runs. Given are the seconds of ops by their index in `work()`; the seconds, the stream and
-    /// the number of chunks of collectives, at the index in `of_rows` for each row; the fraction of
-    /// a collective's time that overlapping ops lose; and the seconds of copies to and from the
-    /// host, whose exposed seconds come last in the result.
+    /// The seconds of the program, and the exposed seconds of each row of collectives and of copies
+    /// to and from the host.
     #[allow(clippy::needless_pass_by_value)] // Python makes the lists.
     fn timeline(
         &self,
@@ -299,16 +292,14 @@ impl PyFigures {
         let (exposed, rest) = host::exposed(&self.cost, &copies, &of_groups);
         Ok((found.seconds + rest, found.exposed, exposed))
     }
-    /// The sets of combined collectives, given the byte threshold of a set for each kind. Also, for
-    /// each row of collectives, an index: that of its kind in `traffic()`, or, if it is in a set,
-    /// the number of kinds plus its index among the kinds of all sets.
+    /// The sets of combined collectives, and for each row of collectives the index of its kind, or of
+    /// its kind in a set.
     fn combined(&self, py: Python<'_>, most: HashMap<String, u128>) -> (Vec<Combined>, Vec<usize>) {
         let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
         py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }
     /// The number of elements, on all devices, of the first argument that is a batch of integer
-    /// sequences, or several batches whose gradients are accumulated. Three dims of bytes are taken
-    /// to be images.
+    /// sequences.
     fn tokens(&self) -> Option<u128> {
         let source = &*self.source;
         let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
@@ -327,9 +318,8 @@ impl PyFigures {
         });
         tokens
     }
-    /// For each op that is a matrix product, the FLOPs of the op of the source that it is a part
-    /// of, and the number of the `num_devices` devices that compute that op together; `None` for
-    /// other ops.
+    /// For each op that is a matrix product, the FLOPs of the op of the source that it is a part of,
+    /// and the number of devices that compute that op together.
     fn whole_ops(&self, num_devices: u64) -> Vec<Option<WholeOp>> {
         let local = self.origin.local(&self.program, &self.source);
         whole_ops(local, &self.cost.ops, num_devices.into())

@@ -38,18 +38,6 @@ fn shard_rule(
 
 /// The per-device program of `module`, whose shardings are complete; the number of devices; and its
 /// origin.
-///
-/// `shard_rules` are users' rules for partitioning custom calls: signature, rule, the target of the
-/// local calls, attributes. Under the policy `least`, or as `improves` says, the passes of
-/// [`collective_optimizer`] run on the local module, and reshards send the fewest bytes, whatever
-/// the policy. With `keep_results`, results keep the placement in which they were computed until an
-/// op needs another one, and calls are inlined, so that this also holds for operands and results of
-/// calls. With `looks_ahead` too, they are moved to their shardings, or to the shardings that later
-/// elementwise ops reshard them to. With `replicates_unknown`, every device computes ops that
-/// cannot be partitioned, instead of an error. `originals` are those of `module`, if its calls were
-/// inlined before. With `takes_source`, the program of `module` becomes the local program, if there
-/// are no other references to it, and `module` makes it again when it is read. `local_program`
-/// returns the per-device programs of calls of `custom_partitioning`; see [`local_programs`].
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,

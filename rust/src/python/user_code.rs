@@ -245,8 +245,7 @@ pub fn after_fork_in_child() {
 }
 
 /// Prevents other threads from beginning calls of Python code, and waits for those in progress, for
-/// at most `seconds`. Returns the identifiers of threads that are still in one. Python calls this
-/// before the interpreter ends.
+/// at most `seconds`.
 #[pyfunction]
 pub fn finish(py: Python<'_>, seconds: f64) -> Vec<u64> {
     ENDS.set(true);

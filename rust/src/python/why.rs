@@ -110,9 +110,8 @@ impl PyExplainer {
         drop(explained);
         found.map(|found| missing_dict(py, &found)).transpose()
     }
-    /// The numbers and names of the operands and results of an op in the program that a per-device
-    /// program was made from; whether it returns from the entry function; and the indices of the
-    /// arguments that it depends on.
+    /// The operands and results of an op in the program that a per-device program was made from, whether
+    /// it returns from the entry function, and the arguments that it depends on.
     #[allow(clippy::type_complexity)] // It is a tuple in Python.
     fn around(
         &self,
@@ -136,9 +135,7 @@ impl PyExplainer {
         let CollectiveContext { operands, results, returns, arguments } = around;
         Ok(Some((named(operands), named(results), returns, arguments)))
     }
-    /// The greedy runs with the changes of each visit: user priority, op-priority step, strategy,
-    /// and for each visit the op, its line, and names with the texts of their shardings before and
-    /// after.
+    /// The greedy runs with the changes of each visit.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let explained = self.explained.lock().unwrap_or_else(PoisonError::into_inner);
         let frames = explained.frames();

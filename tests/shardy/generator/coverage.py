@@ -114,7 +114,7 @@ def _factors(printed: str) -> Iterator[str]:
     families = shardcore.rules.registered()
     with reference.context():
         module = ir.Module.parse(printed)
-        for op in _walk(module.operation):
+        for op in reference.walk(module.operation):
             if "sdy.sharding_rule" not in op.attributes:
                 continue
             rule = notation.parse_rule(str(op.attributes["sdy.sharding_rule"]))
@@ -144,14 +144,6 @@ def _relations(lists: list[tuple[object, ...]]) -> Iterator[str]:
                 yield "factor conflict about parts or order of an axis"
             else:
                 yield "factor conflict between axes"
-
-
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    yield op
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield from _walk(inner.operation)
 
 
 def _sharding(value: ir.Value) -> TensorSharding | None:

@@ -40,7 +40,7 @@ def _edits(text: str) -> Iterator[Edit]:
     """Edits by the position of an op from the end, so that those to come keep their meaning."""
     with reference.context():
         module = ir.Module.parse(text)
-        ops = list(_walk(module.operation))
+        _, *ops = reference.walk(module.operation)
         counts = [len(op.results) for op in ops]
         names = [list(op.attributes) for op in ops]
     total = len(ops)
@@ -59,16 +59,9 @@ def _edits(text: str) -> Iterator[Edit]:
                     )
 
 
-def _walk(op: ir.Operation) -> Iterator[ir.Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _walk(inner.operation)
-
-
 def _op(module: ir.Module, at: int) -> ir.Operation:
-    return list(_walk(module.operation))[at]
+    _, *ops = reference.walk(module.operation)
+    return ops[at]
 
 
 def _bypass(module: ir.Module, at: int, result: int) -> bool:

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import pytest
 import shardcore
 from jax.sharding import AbstractMesh
 
 from tests.shardy.programs import registry
 from tests.shardy.programs.registry import Tree
 from tests.shardy.xla import compiled
-from tests.shardy.xla.measured import measured
+from tests.shardy.xla.measured import measure, measured
 
 HARDWARE = "tpu-v5p"  # Nothing compared here depends on it, without its compiler.
 FLOPS_WITHIN = 0.05
@@ -65,6 +66,26 @@ def _rows(name: str, text: str) -> Iterator[Row]:
 
 def _within(ours: float, xla: float, tolerance: float) -> bool:
     return abs(ours - xla) <= tolerance * xla
+
+
+class PeakCase(NamedTuple):
+    """A function whose peak is compared with XLA's, and its FLOPs if ``flops_within`` is given."""
+
+    function: Callable[..., Any]
+    arguments: Tree
+    specs: Tree
+    mesh: AbstractMesh = registry.mesh(data=8)
+    within: float = PEAK_WITHIN
+    flops_within: float | None = None
+
+
+def check_peak(case: PeakCase) -> None:
+    """Compare the peak of ``case`` with that of XLA for hosts."""
+    text, cost = costed(case.function, case.mesh, case.arguments, case.specs)
+    assert cost.xla_cpu_peak_bytes == pytest.approx(measure(text).peak, rel=case.within)
+    if case.flops_within is not None:
+        flops = pytest.approx(compiled.flops(text), rel=case.flops_within)
+        assert cost.flops_counting_loops_once == flops
 
 
 def costed(

@@ -21,23 +21,35 @@ KEPT = Path(__file__).with_name("figures.json")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Figures of one device, in bytes and FLOPs."""
+class Memory:
+    """Bytes of one device, as `memory_analysis()` has them."""
 
     key: str
+    """A hash of the program's text."""
     argument: int
     output: int
     alias: int
     temp: int
-    # Bytes sent by kind: right after the partitioner, and in the compiled program.
-    spmd: dict[str, float]
-    final: dict[str, float]
-    flops: float
+
+    @property
+    def ports(self) -> int:
+        """Arguments and outputs."""
+        return self.argument + self.output - self.alias
 
     @property
     def peak(self) -> int:
         """Arguments, outputs and temporaries."""
-        return self.argument + self.output - self.alias + self.temp
+        return self.ports + self.temp
+
+
+@dataclass(frozen=True)
+class Measured(Memory):
+    """Figures of one device, in bytes and FLOPs."""
+
+    # Bytes sent by kind: right after the partitioner, and in the compiled program.
+    spmd: dict[str, float]
+    final: dict[str, float]
+    flops: float
 
 
 def key(text: str) -> str:

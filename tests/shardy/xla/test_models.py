@@ -36,4 +36,8 @@ def test_what_is_kept_is_what_xla_says(name: str) -> None:
 def test_nothing_is_kept_that_is_not_there() -> None:
     assert kept().keys() == set(names())
     assert CASES.keys() <= set(names())
+
+
+@deep
+def test_what_is_kept_is_of_the_models_as_they_are() -> None:
     assert all(measured(name, text(name)).key == kept()[name]["key"] for name in names())

@@ -16,9 +16,10 @@ from jax.sharding import PartitionSpec as P
 
 from tests.deep import sampled
 from tests.shardy.programs.registry import Tree, f32, lower, mesh
-from tests.shardy.xla import compiled
-from tests.shardy.xla.compare import costed
+from tests.shardy.xla import peaks_of_lookups, peaks_of_narrow_types, peaks_of_outputs
+from tests.shardy.xla.compare import FLOPS_WITHIN, PeakCase, check_peak
 from tests.shardy.xla.measured import measure
+from tests.shardy.xla.peaks_of_outputs import SQUARE
 
 DATA = mesh(data=8)
 DEPTH, WIDTH = 4, 128
@@ -111,29 +112,38 @@ IMAGES, POINTS = f32(16, 32, 32, 4), f32(8192, 32)
 ROWS = P("data")
 LAYERS = {"up": f32(DEPTH, WIDTH, 4 * WIDTH), "down": f32(DEPTH, 4 * WIDTH, WIDTH)}
 GATED = {"gate": f32(WIDTH, 512), "up": f32(WIDTH, 512), "down": f32(512, WIDTH)}
-CASES: dict[str, tuple[Callable[..., Any], Tree, Tree]] = {
-    "nothing saved": (deep(), (BLOCKS, f32(1024, WIDTH)), (WHOLE, ROWS)),
-    "nothing saved, gathered": (deep(), (BLOCKS, f32(1024, WIDTH)), (PARTS, ROWS)),
-    "products saved": (
+CASES = {
+    "nothing saved": PeakCase(deep(), (BLOCKS, f32(1024, WIDTH)), (WHOLE, ROWS)),
+    "nothing saved, gathered": PeakCase(deep(), (BLOCKS, f32(1024, WIDTH)), (PARTS, ROWS)),
+    "products saved": PeakCase(
         deep(policy=checkpoint_policies.dots_saveable),
         (BLOCKS, f32(1024, WIDTH)),
         (PARTS, ROWS),
     ),
-    "pools": (pooled, (KERNELS, IMAGES), ([P(), P()], ROWS)),
-    "features": (features, (KERNELS, IMAGES), ([P(), P()], ROWS)),
-    "nearest": (nearest, (POINTS, f32(64, 32)), (ROWS, P())),
-    "spread": (spread, (POINTS, f32(64, 32)), (ROWS, P())),
-    "stacked": (stacked, (LAYERS, f32(1024, WIDTH)), ({"up": P(), "down": P()}, ROWS)),
-    "gated": (gated, ([GATED] * 2, f32(1024, WIDTH)), ([dict.fromkeys(GATED, P())] * 2, ROWS)),
+    "pools": PeakCase(pooled, (KERNELS, IMAGES), ([P(), P()], ROWS)),
+    "features": PeakCase(features, (KERNELS, IMAGES), ([P(), P()], ROWS)),
+    "nearest": PeakCase(nearest, (POINTS, f32(64, 32)), (ROWS, P())),
+    "spread": PeakCase(spread, (POINTS, f32(64, 32)), (ROWS, P())),
+    "stacked": PeakCase(stacked, (LAYERS, f32(1024, WIDTH)), ({"up": P(), "down": P()}, ROWS)),
+    "gated": PeakCase(
+        gated, ([GATED] * 2, f32(1024, WIDTH)), ([dict.fromkeys(GATED, P())] * 2, ROWS)
+    ),
 }
 
 
-@pytest.mark.parametrize("case", sampled(CASES, 2))
+# A sample, since they take long to compile.
+SAMPLE = {case: CASES[case]._replace(flops_within=FLOPS_WITHIN) for case in sampled(CASES, 2)}
+PEAKS = {
+    **SAMPLE,
+    **peaks_of_lookups.CASES,
+    **peaks_of_narrow_types.CASES,
+    **peaks_of_outputs.CASES,
+}
+
+
+@pytest.mark.parametrize("case", PEAKS)
 def test_peaks_are_those_of_xla(case: str) -> None:
-    function, arguments, specs = CASES[case]
-    text, cost = costed(function, DATA, arguments, specs)
-    assert cost.xla_cpu_peak_bytes == pytest.approx(measure(text).peak, rel=0.1)
-    assert cost.flops_counting_loops_once == pytest.approx(compiled.flops(text), rel=0.05)
+    check_peak(PEAKS[case])
 
 
 def test_peaks_elsewhere_are_of_what_barriers_say() -> None:
@@ -149,3 +159,25 @@ def test_peaks_elsewhere_are_of_what_barriers_say() -> None:
         peaks.append((cost.peak_bytes, cost.xla_cpu_peak_bytes))
     assert peaks[0][0] < 0.7 * peaks[1][0]
     assert peaks[0][1] == pytest.approx(peaks[1][1], rel=0.05)
+
+
+@pytest.mark.parametrize("donate", [(), (0, 1)])
+def test_arguments_that_are_returned_are_copied_unless_they_are_given_back(
+    donate: tuple[int, ...],
+) -> None:
+    swapped = lower(
+        lambda x, y: (y, x),
+        DATA,
+        (SQUARE,) * 2,
+        (P(), P()),
+        donate=donate,
+        platform="cpu",
+    )
+    kept = lower(lambda x, y: (x, y), DATA, (SQUARE,) * 2, (P(), P()), donate=donate)
+    for program in (swapped, kept):
+        text = str(program.as_text())
+        cost = shardcore.Module.parse(text).propagate().cost(compiler="none")
+        assert cost.xla_cpu_peak_bytes == pytest.approx(measure(text).peak, rel=0.01)
+        assert cost.peak_bytes == cost.xla_cpu_peak_bytes
+        timeline = cost.memory_timeline()
+        assert max(point.bytes for point in timeline.points) == cost.peak_bytes
