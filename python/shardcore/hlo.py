@@ -14,6 +14,7 @@ from shardcore.bounded import shown
 from shardcore.bytecode import converted
 from shardcore.errors import Diagnostic, ParseError
 from shardcore.expected import expect
+from shardcore.protobuf import Message, WireError
 
 __all__ = ["in_dialect", "is_hlo", "is_proto", "optimized_text", "read", "text"]
 
@@ -96,6 +97,12 @@ def _convert(data: bytes, direction: str, what: str) -> str:
             f"{what}, and jaxlib, which converts it, is not installed",
             "install it, pip install jaxlib, or take StableHLO text",
         )
+    if is_proto(data):
+        try:
+            for _ in Message(data).fields():
+                pass
+        except WireError as error:
+            raise _mistake(f"{what}, and was cut off: {error}", "give it whole") from None
     raise _mistake(f"{what}, and jaxlib cannot convert it: {found.reason}", "see what XLA says")
 
 
