@@ -15,6 +15,7 @@ class WireError(ValueError):
     """The data are no protocol buffer, or are cut off."""
 
     def __init__(self, at: int, size: int) -> None:
+        self.at = at
         super().__init__(f"byte {at:,} of {size:,}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from shardcore.explain.planned import planned
 
 from tests.deep import deep, sampled
 from tests.explain import dumps
+from tests.explain.test_profile import message
 from tests.explain.truth import MODELS, counterfactuals, judged, merged, result, summary
 from tests.shardy.xla.models import catalog
 
@@ -176,9 +178,26 @@ def test_protos_are_read_by_jaxlib() -> None:
     proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     found = shardcore.explain(proto, result("averaged-data"))
     assert [part.planned is not None for part in found.parts] == [True] * 4
-    with pytest.raises(ParseError, match=r"was cut off: byte [\d,]+ of 5,000") as caught:
-        shardcore.explain(proto[:5000])
-    assert caught.value.code == "bytecode"
+    assert found.num_devices == 8
+
+
+def test_a_proto_that_was_cut_off() -> None:
+    from jaxlib import _hlo
+
+    proto = _hlo.hlo_module_from_text(merged("averaged-data")).as_serialized_hlo_module_proto()
+    wrapped = message((1, proto))
+    assert len(shardcore.explain(wrapped).parts) == 4
+    for data in (proto, wrapped):
+        for size in (len(data) // 3, len(data) // 2, len(data) - 1):
+            place = rf"was cut off: byte [\d,]+ of {size:,}"
+            with pytest.raises(ParseError, match=place) as caught:
+                shardcore.explain(data[:size])
+            assert caught.value.code == "bytecode"
+    # The byte at which an instruction of an entry begins, and not just the module.
+    with pytest.raises(ParseError) as caught:
+        shardcore.explain(wrapped[:-1])
+    [at] = re.findall(r"byte ([\d,]+) of", str(caught.value))
+    assert int(at.replace(",", "")) > 100
 
 
 def test_records_are_plain_data() -> None:
