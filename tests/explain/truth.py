@@ -193,21 +193,17 @@ def counterfactuals(name: str, most: int, compiler: str = "cpu") -> list[Counter
         session = result(name)._given().session(legalize_chlo=True)
         session.set(edit.target, edit.sharding)
         after = _runs(str(session.module), compiler)
-        line = (_kind(row.kind, compiler), row.groups, short_place(part.location or ""))
-        verdict = "other" if edit.is_replaced else "stays"
-        if after[line] < before[line]:
-            verdict = "gone"
-        elif not before[line]:
-            verdict = "unnamed"
+        at = (row.groups, short_place(part.location or ""))
+        # One of another kind may have become this one only by what is off here.
+        kinds = [row.kind] if before[(row.kind, *at)] else {row.kind, *_SUM, *_SUM.values()}
+        old, new = (sum(runs[(kind, *at)] for kind in kinds) for runs in (before, after))
+        verdict = "unnamed" if not old else "gone" if new < old else "stays"
+        if verdict == "stays" and edit.is_replaced:
+            verdict = "other"
         what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
         made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
         rows.append(Counterfactual(name, what, made, verdict))
     return rows
-
-
-def _kind(kind: str, compiler: str) -> str:
-    """The kind by which collectives are counted."""
-    return _SUM.get(kind, kind) if compiler == "cpu" else kind
 
 
 def _runs(text: str, compiler: str) -> Counter[tuple[Any, ...]]:
@@ -218,7 +214,7 @@ def _runs(text: str, compiler: str) -> Counter[tuple[Any, ...]]:
         own = [one for one in part.origins if one.is_own and one.location]
         if own:
             place = short_place(own[0].location or "")
-            counts[_kind(row.kind, compiler), row.groups, place] += row.runs or 1
+            counts[row.kind, row.groups, place] += row.runs or 1
     return counts
 
 
