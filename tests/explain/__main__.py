@@ -54,18 +54,19 @@ def main() -> None:
 
 
 def _judged(names: Sequence[str], compiler: str) -> None:
-    rows = {name: judged(name, compiler) for name in names}
-    for name, row in rows.items():
+    rows = []
+    for name in names:
+        rows.append(row := judged(name, compiler))
         print(
             f"{name:26} parts {row.parts:4} planned {row.planned:4} confirmed {row.confirmed:4} "
             f"unjudged {row.unjudged:3} wrong {len(row.wrong)} {'; '.join(row.wrong)}",
             flush=True,
         )
     sums = {
-        what: sum(getattr(row, what) for row in rows.values())
+        what: sum(getattr(row, what) for row in rows)
         for what in ("parts", "planned", "known", "confirmed", "unjudged")
     }
-    print(sums, "wrong", sum(len(row.wrong) for row in rows.values()))
+    print(sums, "wrong", sum(len(row.wrong) for row in rows))
 
 
 def _explained(names: Sequence[str], compiler: str) -> None:
