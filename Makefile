@@ -7,7 +7,7 @@ PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
 RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-newest test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs site build clean
+.PHONY: help run test test-newest test-explorer test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs site build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,10 @@ test-python: build
 NEWEST_TESTS ?= tests/jax tests/bench tests/shardy tests/unit/test_notebooks.py
 test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the newest JAX, in an environment of its own
 	.ci/with_jax.sh dist/*.whl $(NEWEST_TESTS)
+
+test-explorer: build  ## Google's Model Explorer opens the graphs that are written for it
+	$(BIN)/python -m pip install --quiet --group explorer
+	$(BIN)/python -m pytest -q tests/page/test_model_explorer.py
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz

@@ -14,6 +14,7 @@ from shardcore.bounded import shown
 from shardcore.bytecode import converted
 from shardcore.errors import Diagnostic, ParseError
 from shardcore.expected import expect
+from shardcore.protobuf import Message, WireError
 
 __all__ = ["in_dialect", "is_hlo", "is_proto", "optimized_text", "read", "text"]
 
@@ -87,6 +88,9 @@ def in_dialect(module: Module, dialect: str) -> str:
 
 
 def _convert(data: bytes, direction: str, what: str) -> str:
+    cut_off = _cut_off(data) if is_proto(data) else None
+    if cut_off is not None:
+        raise _mistake(f"{what}, and was cut off: {cut_off}", "give it whole")
     program = Path(__file__).with_name("hlo_converter.py")
     found = converted(program, data, direction)
     if found.text is not None:
@@ -97,6 +101,18 @@ def _convert(data: bytes, direction: str, what: str) -> str:
             "install it, pip install jaxlib, or take StableHLO text",
         )
     raise _mistake(f"{what}, and jaxlib cannot convert it: {found.reason}", "see what XLA says")
+
+
+def _cut_off(data: bytes, start: int = 0) -> WireError | None:
+    """Where a proto is truncated: jaxlib reads some of these, and does not say it of others."""
+    try:
+        for _ in Message(data, start).fields():
+            pass
+    except WireError as error:
+        # What is too long is a computation, or the module of an HloProto: it begins with its name.
+        is_message = not start and data[error.at : error.at + 1] == b"\n"
+        return (is_message and _cut_off(data, error.at)) or error
+    return None
 
 
 def _mistake(message: str, hint: str) -> ParseError:

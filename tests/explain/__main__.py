@@ -5,12 +5,14 @@ python -m tests.explain --compiler tpu|gpu ...    compiled for chips, where the 
 python -m tests.explain --compiler gpu --judge    likewise, held against XLA's metadata
 python -m tests.explain --edits N ...             edits of the N longest collectives made, and
                                                   whether these are gone
+python -m tests.explain --compiler gpu --edits N ...   likewise, compiled for chips
 python -m tests.explain --record                  the dumps that tests keep, made anew
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 
 import shardcore
@@ -42,7 +44,8 @@ def main() -> None:
     if options.record:
         dumps.record()
     elif options.edits:
-        _edits(names, options.edits)
+        prepare(options.compiler)
+        _edits(names, options.edits, options.compiler)
     elif options.judge or options.compiler == "cpu":
         prepare(options.compiler)
         _judged(names, options.compiler)
@@ -51,18 +54,19 @@ def main() -> None:
 
 
 def _judged(names: Sequence[str], compiler: str) -> None:
-    rows = {name: judged(name, compiler) for name in names}
-    for name, row in rows.items():
+    rows = []
+    for name in names:
+        rows.append(row := judged(name, compiler))
         print(
             f"{name:26} parts {row.parts:4} planned {row.planned:4} confirmed {row.confirmed:4} "
             f"unjudged {row.unjudged:3} wrong {len(row.wrong)} {'; '.join(row.wrong)}",
             flush=True,
         )
     sums = {
-        what: sum(getattr(row, what) for row in rows.values())
+        what: sum(getattr(row, what) for row in rows)
         for what in ("parts", "planned", "known", "confirmed", "unjudged")
     }
-    print(sums, "wrong", sum(len(row.wrong) for row in rows.values()))
+    print(sums, "wrong", sum(len(row.wrong) for row in rows))
 
 
 def _explained(names: Sequence[str], compiler: str) -> None:
@@ -81,15 +85,18 @@ def _explained(names: Sequence[str], compiler: str) -> None:
     print(f"parts {parts}, of the plan {planned}, op or line known of {known}")
 
 
-def _edits(names: Sequence[str], most: int) -> None:
-    gone = other = tried = 0
+def _edits(names: Sequence[str], most: int, compiler: str) -> None:
+    verdicts: Counter[str] = Counter()
     for name in names:
-        for row in counterfactuals(name, most):
-            tried, gone = tried + 1, gone + row.is_gone
-            other += row.is_replaced and not row.is_gone
-            verdict = "gone" if row.is_gone else "other" if row.is_replaced else "STAYS"
-            print(f"{verdict:5} {name:26} {row.what} | {row.edit}", flush=True)
-    print(f"{gone} of {tried} are gone, {other} were to be of another kind")
+        try:
+            rows = counterfactuals(name, most, compiler)
+        except Exception as error:  # A compiler that cannot compile a model says so.
+            print(f"{name:26} {str(error).splitlines()[0][:150]}", flush=True)
+            continue
+        for row in rows:
+            verdicts[row.verdict] += 1
+            print(f"{row.verdict:7} {name:26} {row.what} | {row.edit}", flush=True)
+    print(f"{verdicts.total()} edits: {dict(verdicts)}")
 
 
 main()

@@ -62,6 +62,8 @@ def test_times_are_beside_collectives(ran: tuple[Path, shardcore.Explained]) -> 
     assert (inner.runs, outer.runs) == (3, 1)
     assert inner.seconds is not None
     assert outer.seconds is not None
+    assert found.step_seconds is not None
+    assert found.step_seconds >= outer.seconds
     assert sum(part.seconds or 0 for part in inner.parts) == pytest.approx(inner.seconds)
     total = inner.seconds + outer.seconds
     for sums in (found.by_line(), found.by_scope(), found.by_annotation()):
@@ -70,6 +72,8 @@ def test_times_are_beside_collectives(ran: tuple[Path, shardcore.Explained]) -> 
     assert longest[0].seconds == max(inner.seconds, outer.seconds)
     page = str(found)
     assert "measured in " in page
+    assert "step " in page
+    assert all(f"by {what}" in page for what in ("line", "scope", "annotation"))
     [heading] = [line for line in page.splitlines() if line.startswith("collective ")]
     assert "time" in heading.split()
 
@@ -78,11 +82,15 @@ def test_formats_agree(ran: tuple[Path, shardcore.Explained]) -> None:
     folder, _ = ran
     [plane] = folder.rglob("*.xplane.pb")
     of_plane = read_profile(plane).events
+    step = read_profile(plane).step_seconds("jit_function")
+    assert step is not None
     # Eight devices run it twice, the loop three times.
-    counts = {name: count for (module, name), (_, count) in of_plane.items() if module == "jit_f"}
-    assert {counts.get("all-reduce"), counts.get("all-reduce.1")} <= {16, 48, None}
+    counts = {name: count for (own, name), (_, count) in of_plane.items() if own == "jit_function"}
+    assert {counts["all-reduce"], counts["all-reduce.1"]} == {16, 48}
     for path in folder.rglob("*.json.gz"):
         of_json = read_profile(path).events
+        # Traces in JSON have whole nanoseconds.
+        assert read_profile(path).step_seconds("jit_function") == pytest.approx(step, abs=2e-9)
         for key, (seconds, count) in of_plane.items():
             if "all-reduce" in key[1]:
                 assert of_json[key] == (pytest.approx(seconds), count)
@@ -128,11 +136,13 @@ NAMES = {
     2: "%all-gather-done = f32[32] all-gather-done(%all-gather-start)",
     3: "%all-reduce.1 = f32[32] all-reduce(%all-gather-done)",
     4: "%fusion.7 = f32[8] fusion(%x)",
+    5: "jit_f(1234567)",
 }
 TRACE = plane(
     {
         "XLA Ops": [(1, 10**6), (2, 5 * 10**6), (3, 10**7), (3, 3 * 10**7), (4, 10**9)],
         "Async XLA Ops": [(1, 10**9)],
+        "XLA Modules": [(5, 9 * 10**9), (5, 2 * 10**9), (5, 3 * 10**9)],
     },
     NAMES,
 )
@@ -144,6 +154,7 @@ def test_a_trace_of_a_chip(tmp_path: Path) -> None:
     path.write_bytes(TRACE)
     found = shardcore.explain(DUMP, profile=tmp_path)
     assert found.platform == "tpu"
+    assert found.step_seconds == pytest.approx(3e-3)
     # What the device waits, not what runs beside its ops; the mean of two events.
     assert [row.seconds for row in found.collectives] == [pytest.approx(6e-6), pytest.approx(2e-5)]
 
@@ -152,7 +163,7 @@ def test_a_trace_of_a_chip(tmp_path: Path) -> None:
 def test_a_trace_that_was_cut_off(size: int, tmp_path: Path) -> None:
     path = tmp_path / "cut.xplane.pb"
     path.write_bytes(TRACE[:size])
-    with pytest.raises(ParseError, match=rf"byte \d+ of {size}") as caught:
+    with pytest.raises(ParseError, match=rf"byte \d+ of {size}\b") as caught:
         read_profile(path)
     assert caught.value.code == "invalid-trace"
 
@@ -167,6 +178,7 @@ def test_damaged_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(ParseError, match="has no traceEvents"):
         read_profile(path)
     rows = [3, {}, {"ph": "X"}, {"ph": "X", "name": "all-reduce.1", "dur": "x", "args": 3}]
+    rows += [{"ph": "X", "name": "all-reduce.1", "ts": float(x), "dur": 1} for x in ("nan", "inf")]
     good = {"ph": "X", "name": "all-reduce.1", "dur": 7, "pid": 1, "tid": 2}
     path.write_text(json.dumps({"traceEvents": [*rows, good]}))
     dump = tmp_path / "dump.txt"

@@ -65,6 +65,11 @@ _APART: dict[str, dict[str, Any]] = {
         f"xla_gpu_{kind}_combine_threshold_bytes": 1
         for kind in ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
     },
+    "tpu": {
+        "xla_jf_crs_combiner_threshold_count": 1,
+        "xla_all_gather_combiner_threshold_count": 1,
+        "xla_tpu_enable_collective_permute_combiner": False,
+    },
 }
 """What keeps a compiler from merging collectives, where that can be said."""
 _DONATED = re.compile(r"tf\.aliasing_output = (\d+) : i32")
@@ -161,23 +166,22 @@ def _is_of(part: ExplainedPart, truth: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """An edit that was made, and whether the collective that it is to remove is gone."""
+    """An edit that was made, and what then became of the collective that it is to remove."""
 
     model: str
     what: str
     edit: str
-    is_gone: bool
-    is_replaced: bool
-    """Whether one of another kind was to take its place: hosts run a reduce-scatter as the sum that
-    it was."""
+    verdict: str
+    """``gone``: fewer collectives of its kind run at that line; ``other``: as many, but one of
+    another kind was to take its place, which the compiler makes the same of: hosts run a
+    reduce-scatter as the sum that it was; ``stays``; or ``unnamed``: XLA names no op for it."""
 
 
-def counterfactuals(name: str, most: int) -> list[Counterfactual]:
-    """The cheapest edits of the longest collectives of a model, made, and the model compiled again
-    for hosts: each with whether fewer collectives of that kind run at that line.
-    """
-    found = shardcore.explain(merged(name), result(name))
-    before = _runs(catalog.located(name))
+def counterfactuals(name: str, most: int, compiler: str = "cpu") -> list[Counterfactual]:
+    """The cheapest edits of the longest collectives of a model, made, and the model compiled
+    again."""
+    found = shardcore.explain(merged(name, compiler), result(name))
+    before = _runs(catalog.located(name), compiler)
     rows = []
     seen = set()
     for row, part in found.longest():
@@ -188,23 +192,29 @@ def counterfactuals(name: str, most: int) -> list[Counterfactual]:
         seen.add(place)
         session = result(name)._given().session(legalize_chlo=True)
         session.set(edit.target, edit.sharding)
-        after = _runs(str(session.module))
-        line = (_SUM.get(row.kind, row.kind), row.groups, short_place(part.location or ""))
+        after = _runs(str(session.module), compiler)
+        at = (row.groups, short_place(part.location or ""))
+        # One of another kind may have become this one only by what is off here.
+        kinds = [row.kind] if before[(row.kind, *at)] else {row.kind, *_SUM, *_SUM.values()}
+        old, new = (sum(runs[(kind, *at)] for kind in kinds) for runs in (before, after))
+        verdict = "unnamed" if not old else "gone" if new < old else "stays"
+        if verdict == "stays" and edit.is_replaced:
+            verdict = "other"
         what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
         made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
-        rows.append(Counterfactual(name, what, made, after[line] < before[line], edit.is_replaced))
+        rows.append(Counterfactual(name, what, made, verdict))
     return rows
 
 
-def _runs(text: str) -> Counter[tuple[Any, ...]]:
+def _runs(text: str, compiler: str) -> Counter[tuple[Any, ...]]:
     """The runs of collectives by kind, groups and line, where none are merged, nor results written
     where donated arguments are, which would have to keep their shards."""
     counts: Counter[tuple[Any, ...]] = Counter()
-    for row, part in single(_DONATED.sub(r"test.was_aliased = \1 : i32", text)):
+    for row, part in single(_DONATED.sub(r"test.was_aliased = \1 : i32", text), compiler):
         own = [one for one in part.origins if one.is_own and one.location]
         if own:
-            kind = _SUM.get(row.kind, row.kind)
-            counts[kind, row.groups, short_place(own[0].location or "")] += row.runs or 1
+            place = short_place(own[0].location or "")
+            counts[row.kind, row.groups, place] += row.runs or 1
     return counts
 
 

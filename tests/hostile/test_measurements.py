@@ -111,6 +111,36 @@ def test_places_in_the_file(here: Path) -> None:
         read_measurements(path)
 
 
+def test_steps_from_a_trace(here: Path) -> None:
+    row = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "XLA Modules"}}
+    times = [("jit_init(7)", 9e6), ("jit_step(8)", 300.0), ("jit_step(8)", 90.0)]
+    events = [
+        {"ph": "X", "name": name, "pid": 1, "tid": 2, "ts": 5, "dur": time}
+        for name, time in [*times, times[-1]]
+    ]
+    (here / "trace.json").write_text(json.dumps([row, *events]))
+    (here / "step.mlir").write_text(f"module @jit_step {{{PROGRAM}}}")
+    [run], _ = read_measurements(measured(here, {"file": "step.mlir", "profile": "trace.json"}))
+    # The first run is no step like the others.
+    assert run.step_seconds == pytest.approx(90e-6)
+    # A program without a name is what runs longest.
+    [run], _ = read_measurements(measured(here, {"file": "m.mlir", "profile": "trace.json"}))
+    assert run.step_seconds == pytest.approx(9)
+    (here / "step.mlir").write_text(f"module @jit_other {{{PROGRAM}}}")
+    wrong = measured(here, {"file": "step.mlir", "profile": "trace.json"})
+    with pytest.raises(CalculusError, match="has no run of jit_other") as caught:
+        read_measurements(wrong)
+    assert caught.value.hint == "it has runs of jit_init, jit_step"
+    assert caught.value.line == 1 + wrong.read_text().splitlines().index(
+        '   "profile": "trace.json"'
+    )
+    both = measured(here, {**GOOD, "profile": "trace.json"})
+    with pytest.raises(CalculusError, match="both step_seconds and a profile"):
+        read_measurements(both)
+    with pytest.raises(CalculusError, match="no step_seconds, and no profile"):
+        read_measurements(measured(here, {"file": "m.mlir"}))
+
+
 @pytest.mark.parametrize("name", ["\0", "", "..", "no.mlir", "a\0.mlir"])
 def test_names_that_no_program_has(
     here: Path, name: str, capsys: pytest.CaptureFixture[str]

@@ -1,8 +1,8 @@
 """Google's Model Explorer itself opens the graphs and the layers that are written for it.
 
-It is skipped where ``ai-edge-model-explorer`` is not installed: the package brings a web server, a
-shell and converters of other formats, which nothing else needs. What it reads is held against its
-form in ``tests/unit/test_exports.py``, too.
+It is skipped where ``ai-edge-model-explorer`` is not installed, which ``make test-explorer``
+installs: the package brings a web server, a shell and converters of other formats, which nothing
+else needs. What it reads is held against its form in ``tests/unit/test_exports.py``, too.
 """
 
 from __future__ import annotations

@@ -6,11 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from shardcore import files
 from shardcore.cli.options import add_shardy, count, print_json, read_module
 from shardcore.cli.streams import standard_input
 from shardcore.cli.where import add_chip
-from shardcore.controls import visible
 
 
 def add(commands: Any) -> None:
@@ -27,8 +25,9 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "dump",
         metavar="DUMP",
-        help="compiled.as_text(), *after_optimizations.txt of --xla_dump_to, or an HLO proto; "
-        "gzipped or not; of TPUs, GPUs or CPUs; - is standard input",
+        help="compiled.as_text(), the folder of --xla_dump_to or a file "
+        "*after_optimizations.txt in it, or an HLO proto; gzipped or not; of TPUs, GPUs or CPUs; "
+        "- is standard input",
     )
     parser.add_argument(
         "--program",
@@ -64,12 +63,12 @@ def run(options: argparse.Namespace) -> int:
     program = None if options.program is None else read_module(options.program, options.shardy)
     is_piped = options.dump == "-"
     found = explain(
-        standard_input() if is_piped else files.read(options.dump),
+        standard_input() if is_piped else Path(options.dump),
         program,
         options.profile,
         hardware=options.hardware,
         hardware_file=options.hardware_file,
-        filename="<stdin>" if is_piped else visible(options.dump),
+        filename="<stdin>" if is_piped else None,
     )
     if options.json:
         print_json(found.record(edits=options.edits))

@@ -18,6 +18,7 @@ from shardcore.calculus.mistakes import choices, mistake
 from shardcore.costs.build import build
 from shardcore.costs.program import Cost
 from shardcore.errors import CalculusError
+from shardcore.explain.profile import read_profile
 from shardcore.partition.counted import local_program
 from shardcore.partition.partitioned import POLICIES, Partitioned
 
@@ -25,6 +26,7 @@ SHORTEST, LONGEST = 1e-12, 1e9
 """The range of seconds that a measured step may have."""
 
 _EXAMPLE = '{"hardware": "tpu-v5e", "runs": [{"file": "step.mlir", "step_seconds": 1.5}]}'
+_MODULE = re.compile(rb"^module @([\w.\-$]+)", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},:]|[^][{},:"\s]+')
 
 
@@ -67,6 +69,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: _is_number(value) and SHORTEST <= value < LONGEST,
         f'"step_seconds": 1.5, from {SHORTEST:g} to {LONGEST:g}',
     ),
+    "profile": (lambda value: isinstance(value, str), '"profile": "trace"'),
     "policy": (
         lambda value: isinstance(value, str) and value in POLICIES,
         f'"policy": "xla"; there is {", ".join(POLICIES)}',
@@ -84,7 +87,6 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "held_out": (lambda value: isinstance(value, bool), '"held_out": true'),
 }
 """For each key of a run, the types that it may have, and an example."""
-_NEEDED = ("file", "step_seconds")
 _OPTIONS = ("topology", "mapping", "slices", "dcn")
 
 
@@ -197,14 +199,34 @@ def _measurement(file: _File, number: int, folder: Path, row: Any) -> Measuremen
     name = row["file"]
     _check_known(file, row, tuple(_KEYS), f"the run of {name}", *path)
     for key, (is_right, example) in _KEYS.items():
-        if key not in row and key not in _NEEDED:
-            continue
-        if key not in row:
-            raise file.mistake(f"the run of {name} has no {key}", f"write {example}", *path)
-        if not is_right(row[key]):
+        if key in row and not is_right(row[key]):
             message = f"{key} of the run of {name} is {shown(row[key])}"
             raise file.mistake(message, f"write {example}", *path, key)
-    module = Module.parse(files.read(folder / name), filename=str(folder / name))
+    if ("step_seconds" in row) == ("profile" in row):
+        message = f"the run of {name} has {'both' if 'profile' in row else 'no'} step_seconds"
+        message += " and a profile" if "profile" in row else ", and no profile of it"
+        hint = " or ".join(_KEYS[key][1] for key in ("step_seconds", "profile"))
+        raise file.mistake(message, f"write {hint}", *path)
+    text = files.read(folder / name)
+    module = Module.parse(text, filename=str(folder / name))
+    seconds = row.get("step_seconds")
+    if seconds is None:
+        seconds = _profiled(file, folder / row["profile"], text, *path, "profile")
     options = {key: row[key] for key in _OPTIONS if key in row}
     local = local_program(module, row.get("policy", "xla"))
-    return Measurement(name, local, float(row["step_seconds"]), options, row.get("held_out", False))
+    return Measurement(name, local, float(seconds), options, row.get("held_out", False))
+
+
+def _profiled(file: _File, trace: Path, text: bytes, *path: str | int) -> float:
+    """The step of the program ``text`` in a trace: of the module of its name, or, if it has none,
+    of the one that ran longest."""
+    profile = read_profile(trace)
+    named = _MODULE.search(text)
+    known = sorted(profile.steps, key=lambda each: sum(profile.steps[each]), reverse=True)
+    name = named[1].decode() if named else next(iter(known), "")
+    seconds = profile.step_seconds(name)
+    if seconds is None or not SHORTEST <= seconds < LONGEST:
+        message = f"{trace} has no run of {name or 'any module'}"
+        hint = f"it has runs of {', '.join(known)}" if known else 'write "step_seconds" instead'
+        raise file.mistake(message, hint, *path)
+    return seconds

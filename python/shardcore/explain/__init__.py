@@ -12,6 +12,8 @@
 :mod:`~.planned`         the collectives of our plan
 :mod:`~.matching`        which of these are which of those
 :mod:`~.attribution`     both brought together
+:mod:`~.event`           the record of an event of a trace
+:mod:`~.xplane`          the events of an XProf trace
 :mod:`~.profile`         measured times by instruction
 :mod:`~.explained`       :class:`Explained`, the answer
 =======================  ========================================================================

@@ -137,6 +137,7 @@ def attributed(
         plan=_fates(sites, plan, found, changes),
         has_program=cost is not None,
         trace=None if profile is None else profile.name,
+        step_seconds=None if profile is None else profile.step_seconds(modules[0].name),
         notes=() if profile is None else profile.notes,
     )
 

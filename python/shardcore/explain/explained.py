@@ -207,6 +207,9 @@ class Explained:
     has_program: bool
     trace: str | None = None
     """The name of the trace file with the times."""
+    step_seconds: float | None = None
+    """Measured seconds of one run of the program, the median over its runs; ``None`` if the trace
+    does not say."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -284,8 +287,12 @@ class Explained:
                 {"scope": scope, "direction": direction, **vars(sums)}
                 for (scope, direction), sums in self.by_scope().items()
             ],
+            "by_annotation": [
+                {"annotation": label, **vars(sums)} for label, sums in self.by_annotation().items()
+            ],
             "why": explained,
             "trace": self.trace,
+            "step_seconds": self.step_seconds,
             "notes": list(self.notes),
         }
 

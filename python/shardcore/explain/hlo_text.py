@@ -6,11 +6,13 @@ are needed.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 
 from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic, ParseError, Place
+from shardcore.explain.device_groups import groups_of, pairs_of
 
 __all__ = ["Computation", "Frame", "HloModule", "Instruction", "element_count", "read"]
 
@@ -121,14 +123,18 @@ class HloModule:
         """The number of its instructions."""
         return sum(len(each.instructions) for each in self.computations.values())
 
-    @property
+    @cached_property
     def num_devices(self) -> int:
         """The number of partitions times the number of replicas."""
-        return self._number("num_partitions") * self._number("replica_count")
-
-    def _number(self, name: str) -> int:
-        found = re.search(rf"\b{name}=(\d+)", self.header)
-        return int(found[1]) if found else 1
+        found = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", self.header)
+        if found:
+            return math.prod(map(int, found))
+        # Protos do not have it; the devices that take part in collectives are all there are.
+        rows = (
+            row.rest for each in self.computations.values() for row in each.instructions.values()
+        )
+        groups = (group for rest in rows for group in (*groups_of(rest, 1), *pairs_of(rest)))
+        return 1 + max((device for group in groups for device in group), default=0)
 
     @cached_property
     def frames(self) -> dict[int, Frame]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from shardcore import files, hlo
 from shardcore._core import Module, Result
+from shardcore.controls import visible
 from shardcore.errors import Diagnostic, ParseError
 
 __all__ = ["completed", "dump_text"]
@@ -28,7 +29,7 @@ def dump_text(compiled: Any, filename: str | None) -> tuple[str, str]:
         return compiled, filename or "<hlo>"
     if isinstance(compiled, (str, os.PathLike)):
         path = _dump_in(Path(compiled))
-        return _decoded(files.read(path), filename or str(path))
+        return _decoded(files.read(path), filename or visible(str(path)))
     if isinstance(compiled, bytes):
         return _decoded(compiled, filename or "<hlo>")
     raise TypeError(

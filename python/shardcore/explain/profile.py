@@ -9,33 +9,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 from shardcore import files
 from shardcore.errors import Diagnostic, ParseError, place_of
+from shardcore.explain.event import Event
 from shardcore.explain.xplane import xplane_events
 
 if TYPE_CHECKING:
     from shardcore.explain.compiled import Compiled
 
-__all__ = ["Event", "Profile", "read_profile"]
+__all__ = ["Profile", "read_profile"]
 
 _XPLANE = ".xplane.pb"
 _JSON = (".trace.json.gz", ".trace.json", ".json.gz", ".json")
 _ASYNC = re.compile("async", re.IGNORECASE)
+_LONGEST = 1e18
+"""A bound on times in traces, in microseconds."""
+_MODULES = "XLA Modules"
+"""The row of a device in which an event is a run of a module."""
 _NAME = re.compile(r"%?([\w.\-]+)")
-
-
-class Event(NamedTuple):
-    """An event of a trace, with a duration."""
-
-    name: str
-    """The name of the instruction, or of another kind of event."""
-    module: str | None
-    """The module of the instruction, if the trace has it."""
-    line: str
-    """The name of the row in which the trace shows it."""
-    seconds: float
 
 
 @dataclass
@@ -47,7 +41,16 @@ class Profile:
     events: Mapping[tuple[str, str], tuple[float, int]]
     """Total seconds and number of events, by module and instruction; the module is empty if the
     trace does not have it."""
+    steps: Mapping[str, tuple[float, ...]]
+    """The seconds of each run of a module, by its name."""
     notes: tuple[str, ...] = ()
+
+    def step_seconds(self, module: str) -> float | None:
+        """Return the median of the seconds that ``module`` ran for, or ``None`` if the trace has
+        no run of it. The first runs in a trace may be slower than others.
+        """
+        runs = self.steps.get(module)
+        return median(runs) if runs else None
 
     def seconds(self, module: str, rows: Iterable[Compiled]) -> dict[str, float]:
         """Return the seconds of each collective of ``module`` in one run of the program, by name:
@@ -80,18 +83,33 @@ def read_profile(given: str | os.PathLike[str]) -> Profile:
         if not found:
             raise _invalid(f"no trace is in {path}", "give a folder that jax.profiler wrote")
     sums: dict[bool, dict[tuple[str, str], list[float]]] = {False: {}, True: {}}
+    runs: dict[str, list[float]] = defaultdict(list)
+    # First and last picosecond of each run.
+    spans: dict[tuple[str, str], tuple[int, int]] = {}
     for each in found:
         for event in _events(each):
-            if (match := _NAME.match(event.name)) is not None:
-                is_async = _ASYNC.search(event.line) is not None
-                # Program numbers follow the module names.
-                key = (event.module or "").split("(")[0], match[1]
-                sums[is_async].setdefault(key, []).append(event.seconds)
+            if (match := _NAME.match(event.name)) is None:
+                continue
+            end = event.start + round(event.seconds * 1e12)
+            # Program numbers follow the module names.
+            module = (event.module or "").split("(")[0]
+            if event.line.endswith(_MODULES):
+                runs[match[1]].append(event.seconds)
+            elif module and event.run:
+                first, last = spans.get((module, event.run), (event.start, end))
+                spans[module, event.run] = min(first, event.start), max(last, end)
+            is_async = _ASYNC.search(event.line) is not None
+            sums[is_async].setdefault((module, match[1]), []).append(event.seconds)
+    for module in {module for module, _ in spans} - runs.keys():
+        runs[module] = [
+            (last - first) / 1e12 for (own, _), (first, last) in spans.items() if own == module
+        ]
     # Overlapping events have rows of their own; the device's row has the time spent waiting.
     durations = sums[True] | sums[False]
     events = {name: (sum(each), len(each)) for name, each in durations.items()}
     notes = () if events else (f"{path} has no events",)
-    return Profile(str(path), events, notes)
+    steps = {module: tuple(each) for module, each in runs.items()}
+    return Profile(str(path), events, steps, notes)
 
 
 def _newest(folder: Path) -> list[Path]:
@@ -111,8 +129,7 @@ def _newest(folder: Path) -> list[Path]:
 def _events(path: Path) -> Iterator[Event]:
     data = files.unzipped(files.read(path), str(path))
     if path.name.endswith(".pb") or (not data[:1].isspace() and data[:1] not in b"{["):
-        for plane, line, name, module, seconds in xplane_events(data, str(path)):
-            yield Event(name, module, f"{plane} {line}", seconds)
+        yield from xplane_events(data, str(path))
     else:
         yield from _json_events(data, str(path))
 
@@ -140,13 +157,29 @@ def _json_events(data: bytes, name: str) -> Iterator[Event]:
     for row in rows:
         if not isinstance(row, dict) or row.get("ph") != "X":
             continue
-        duration, arguments = row.get("dur"), row.get("args")
-        if isinstance(duration, bool) or not isinstance(duration, (int, float)):
+        duration, arguments = _number(row.get("dur")), row.get("args")
+        begin = _number(row.get("ts", 0))
+        if duration is None or begin is None:
             continue
         given = arguments if isinstance(arguments, dict) else {}
         line = lines.get((str(row.get("pid")), str(row.get("tid"))), "")
         own = str(given.get("hlo_op") or row.get("name") or "")
-        yield Event(own, given.get("hlo_module"), line, duration / 1e6)
+        module, run = given.get("hlo_module"), given.get("run_id")
+        yield Event(
+            name=own,
+            module=None if module is None else str(module),
+            line=line,
+            start=round(begin * 1e6),
+            seconds=duration / 1e6,
+            run=None if run is None else str(run),
+        )
+
+
+def _number(value: object) -> float | None:
+    """``value``, if it can be a number of microseconds."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LONGEST:
+        return value
+    return None
 
 
 _HINT = "give a trace that jax.profiler wrote, whole"

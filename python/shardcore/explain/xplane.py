@@ -5,34 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardcore.errors import Diagnostic, ParseError
+from shardcore.explain.event import Event
+from shardcore.protobuf import Message, WireError
 
 __all__ = ["xplane_events"]
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_STATS = ("hlo_op", "hlo_module")
-_ENDLESS = 10
-"""The largest length of a varint, in bytes."""
+_STATS = ("hlo_op", "hlo_module", "run_id")
 
 
-def xplane_events(data: bytes, name: str) -> Iterator[tuple[str, str, str, str | None, float]]:
-    """Yield plane, line, instruction, module and seconds of each event of ``data``.
+def xplane_events(data: bytes, name: str) -> Iterator[Event]:
+    """Yield the events of ``data``.
 
     Raises:
         ParseError: the data are no ``XSpace``, or are cut off (``invalid-trace``); the message has
             the byte position.
     """
-    space = _Message(data, name)
-    for field, value in space.fields():
-        if field == 1 and isinstance(value, _Message):
-            yield from _plane(value)
+    try:
+        for field, value in Message(data).fields():
+            if field == 1 and isinstance(value, Message):
+                yield from _plane(value)
+    except WireError as error:
+        message = f"{name} is no trace of XProf, or was cut off: {error}"
+        hint = "give a trace that jax.profiler wrote, whole"
+        raise ParseError(Diagnostic("invalid-trace", message, hint, name)) from None
 
 
-def _plane(plane: _Message) -> Iterator[tuple[str, str, str, str | None, float]]:
+def _plane(plane: Message) -> Iterator[Event]:
     title, lines = "", []
-    events: dict[int, tuple[str, list[_Message]]] = {}
+    events: dict[int, tuple[str, list[Message]]] = {}
     stats: dict[int, str] = {}
     for field, value in plane.fields():
-        if not isinstance(value, _Message):
+        if not isinstance(value, Message):
             continue
         if field == 2:
             title = value.text()
@@ -49,44 +52,54 @@ def _plane(plane: _Message) -> Iterator[tuple[str, str, str, str | None, float]]
     wanted = {key: text for key, text in stats.items() if text in _STATS}
     of_metadata = {key: _stats(own, wanted, stats) for key, (_, own) in events.items()}
     for line in lines:
-        label, rows = "", []
+        label, begin, rows = "", 0, []
         for field, value in line.fields():
-            if isinstance(value, _Message):
-                if field == 2:
-                    label = value.text()
-                elif field == 4:
-                    rows.append(value)
+            if not isinstance(value, Message):
+                begin = value if field == 3 else begin
+            elif field == 2:
+                label = value.text()
+            elif field == 4:
+                rows.append(value)
         for row in rows:
-            key, duration, own = 0, 0, []
+            key, offset, duration, own = 0, 0, 0, []
             for field, value in row.fields():
-                if field == 1 and isinstance(value, int):
+                if isinstance(value, Message):
+                    if field == 4:
+                        own.append(value)
+                elif field == 1:
                     key = value
-                elif field == 3 and isinstance(value, int):
+                elif field == 2:
+                    offset = value
+                elif field == 3:
                     duration = value
-                elif field == 4 and isinstance(value, _Message):
-                    own.append(value)
             found = of_metadata.get(key, {}) | _stats(own, wanted, stats)
-            name = found.get("hlo_op") or events.get(key, ("", []))[0]
-            # Durations are in picoseconds.
-            yield title, label, name, found.get("hlo_module"), duration / 1e12
+            yield Event(
+                name=found.get("hlo_op") or events.get(key, ("", []))[0],
+                module=found.get("hlo_module"),
+                line=f"{title} {label}",
+                # Lines begin at nanoseconds; the rest is in picoseconds.
+                start=begin * 1000 + offset,
+                seconds=duration / 1e12,
+                run=found.get("run_id"),
+            )
 
 
-def _entry(entry: _Message) -> tuple[int, _Message | None]:
+def _entry(entry: Message) -> tuple[int, Message | None]:
     """The key and value of a map entry."""
     key, inner = 0, None
     for field, value in entry.fields():
         if field == 1 and isinstance(value, int):
             key = value
-        elif field == 2 and isinstance(value, _Message):
+        elif field == 2 and isinstance(value, Message):
             inner = value
     return key, inner
 
 
-def _metadata(message: _Message) -> tuple[str, str, list[_Message]]:
+def _metadata(message: Message) -> tuple[str, str, list[Message]]:
     """The name, display name and stats of metadata."""
     name, shown, stats = "", "", []
     for field, value in message.fields():
-        if isinstance(value, _Message):
+        if isinstance(value, Message):
             if field == 2:
                 name = value.text()
             elif field == 4:
@@ -96,67 +109,20 @@ def _metadata(message: _Message) -> tuple[str, str, list[_Message]]:
     return name, shown, stats
 
 
-def _stats(rows: list[_Message], wanted: dict[int, str], names: dict[int, str]) -> dict[str, str]:
-    """The ``wanted`` stats among ``rows``: strings, or references into ``names``."""
+def _stats(rows: list[Message], wanted: dict[int, str], names: dict[int, str]) -> dict[str, str]:
+    """The ``wanted`` stats among ``rows``: strings, references into ``names``, or numbers."""
     found = {}
     for row in rows:
         key, text = 0, ""
         for field, value in row.fields():
             if field == 1 and isinstance(value, int):
                 key = value
-            elif field == 5 and isinstance(value, _Message):
+            elif field == 5 and isinstance(value, Message):
                 text = value.text()
             elif field == 7 and isinstance(value, int):
                 text = names.get(value, "")
+            elif field in (3, 4):
+                text = str(value)
         if key in wanted and text:
             found[wanted[key]] = text
     return found
-
-
-class _Message:
-    """The bytes of a message, or of a string."""
-
-    __slots__ = ("data", "end", "name", "start")
-
-    def __init__(self, data: bytes, name: str, start: int = 0, end: int | None = None) -> None:
-        self.data, self.name = data, name
-        self.start, self.end = start, len(data) if end is None else end
-
-    def text(self) -> str:
-        return self.data[self.start : self.end].decode("utf-8", "replace")
-
-    def fields(self) -> Iterator[tuple[int, int | _Message]]:
-        at = self.start
-        while at < self.end:
-            tag, at = self._number(at)
-            kind = tag & 7
-            if kind == _VARINT:
-                value, at = self._number(at)
-                yield tag >> 3, value
-            elif kind == _BYTES:
-                size, at = self._number(at)
-                if size > self.end - at:
-                    raise self._cut_off(at)
-                yield tag >> 3, _Message(self.data, self.name, at, at + size)
-                at += size
-            elif kind in (_FIXED64, _FIXED32):
-                at += 8 if kind == _FIXED64 else 4
-            else:
-                raise self._cut_off(at)
-
-    def _number(self, at: int) -> tuple[int, int]:
-        value = 0
-        for shift in range(_ENDLESS):
-            if at >= self.end:
-                break
-            byte = self.data[at]
-            value |= (byte & 0x7F) << 7 * shift
-            at += 1
-            if byte < 0x80:
-                return value, at
-        raise self._cut_off(at)
-
-    def _cut_off(self, at: int) -> ParseError:
-        message = f"{self.name} is no trace of XProf, or was cut off: byte {at} of {len(self.data)}"
-        hint = "give a trace that jax.profiler wrote, whole"
-        return ParseError(Diagnostic("invalid-trace", message, hint, self.name))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from shardcore.explain.explained import CHANGES, REASONS
 from shardcore.labels import file_line
@@ -36,8 +36,11 @@ def explained_parts(found: Explained, *, top: int = 20, edits: int = MOST_EDITS)
     if len(rows) > top:
         parts.append(paragraph(f"and {plural(len(rows) - top, 'more row')}"))
     if found.collectives:
-        parts.append(paragraph("\nby line", is_title=True))
-        parts.append(_sums(found.by_line(), is_timed, top))
+        parts += _sums("line", found.by_line(), is_timed, top)
+    if is_timed:
+        scopes = {"/".join(filter(None, key)): sums for key, sums in found.by_scope().items()}
+        parts += _sums("scope", scopes, is_timed, top)
+        parts += _sums("annotation", found.by_annotation(), is_timed, top)
     parts += _edits(rows, edits)
     lost = [_dropped(row) for row in found.dropped]
     if lost:
@@ -79,8 +82,9 @@ def _head(found: Explained) -> Iterable[str]:
         )
     if found.trace is not None:
         times = [row.seconds for row in found.collectives if row.seconds is not None]
+        step = "" if found.step_seconds is None else f"step {format_seconds(found.step_seconds)}, "
         yield (
-            f"measured in {file_line(found.trace)}: {format_seconds(sum(times))} in "
+            f"measured in {file_line(found.trace)}: {step}{format_seconds(sum(times))} in "
             f"{len(times)} of {plural(len(found.collectives), 'collective')}"
         )
     yield from found.notes
@@ -132,15 +136,16 @@ def _groups(row: ExplainedCollective, num_devices: int) -> str:
     return f"{len(row.groups)} of {size}" if size < num_devices else "all"
 
 
-def _sums(found: dict[str | None, Sums], is_timed: bool, top: int) -> Part:
-    columns = ["line", ">parts", ">bytes", *([">time"] if is_timed else [])]
+def _sums(what: str, found: Mapping[Any, Sums], is_timed: bool, top: int) -> list[Part]:
+    columns = [what, ">parts", ">bytes", *([">time"] if is_timed else [])]
     rows = []
-    for place, sums in list(found.items())[:top]:
-        cells = [file_line(place) or "unknown", str(sums.parts), format_bytes(sums.bytes)]
+    for key, sums in list(found.items())[:top]:
+        label = file_line(key) if what == "line" else key
+        cells = [label or "unknown", str(sums.parts), format_bytes(sums.bytes)]
         if is_timed:
             cells.append("" if sums.seconds is None else format_seconds(sums.seconds))
         rows.append(cells)
-    return table(columns, rows)
+    return [paragraph(f"\nby {what}", is_title=True), table(columns, rows)]
 
 
 def _edits(rows: Sequence[_Row], most: int) -> list[Part]:
