@@ -231,6 +231,18 @@ def test_a_program_that_does_not_fit_is_refused_with_a_figure(
     assert "error[program-too-large]" in capsys.readouterr().err
 
 
+def test_arguments_that_do_not_fit_are_refused_before_they_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(comparison, "rounds", never)
+    monkeypatch.setattr(comparison, "available_bytes", lambda: 1 << 30)
+    with pytest.raises(ProgramTooLargeError, match=r"over 12\.\d GiB of memory, and 1.0 GiB are"):
+        shardcore.prove(partitioned(MIXED.replace("64x256", "4194304x256")))
+
+
 def test_the_estimate_is_near_what_is_needed() -> None:
     """Four devices hold their shards of both products, and the global program its own."""
     import tracemalloc
