@@ -109,6 +109,8 @@ class Diagnostic(NamedTuple):
     """The user's source line of a warning, as in :attr:`shardcore.Value.location`."""
     follows: tuple[Diagnostic, ...] = ()
     """The warnings that follow from this one, in :meth:`shardcore.Result.diagnostics`."""
+    remedy: Any = None
+    """The edit in the hint of a warning, which was tried, with its effects."""
 
     @property
     def line(self) -> int | None:
@@ -150,6 +152,7 @@ class Diagnostic(NamedTuple):
             self.value,
             self.location,
             self.follows,
+            self.remedy,
         )
 
     def record(self) -> dict[str, Any]:

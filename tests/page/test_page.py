@@ -310,6 +310,19 @@ def test_changes_worth_most_were_tried() -> None:
     assert data_of(result.show("tpu-v5p").html)["cost"]["best"] == []
 
 
+def test_what_a_hint_saves_is_among_the_changes_worth_most(tmp_path: Path) -> None:
+    """An embedding takes the axis of the batch; the line that keeps it there is worth most."""
+    from tests.why.test_constrained_lines import TRAINED, completed, user
+
+    result = completed(user(tmp_path, TRAINED), 2048)
+    [root, *_] = result.diagnostics("tpu-v5p")
+    assert root.remedy is not None
+    best = data_of(result.show("tpu-v5p", edits=3).html)["cost"]["best"]
+    [found] = [change for change in best if change["line"] is not None]
+    assert found["line"] == "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    assert found["step_seconds"] == pytest.approx(root.remedy.seconds)
+
+
 def test_memory_by_kind_adds_up_to_the_peak() -> None:
     result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
     cost = result.cost("tpu-v5p")
