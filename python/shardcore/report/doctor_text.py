@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shardcore.controls import in_lines
 from shardcore.diagnose.known_issues import KNOWN_ISSUES
 from shardcore.errors import folded
 from shardcore.labels import file_line
@@ -14,6 +15,7 @@ from shardcore.why.text import edit_effect, edit_text, without_mesh
 
 def doctor_text(record: Mapping[str, Any]) -> str:
     """Return the record of :func:`shardcore.diagnose.doctor.checkup` as text."""
+    record = in_lines(record)
     sections = (_head(record), _diagnostics(record), _collectives(record), _xla(record))
     return "\n\n".join("\n".join(section) for section in sections)
 
