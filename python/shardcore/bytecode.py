@@ -120,7 +120,8 @@ def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
     kinds, nowhere = r"(?:error|RuntimeError|ValueError|Error): ", r'(?:"-":0:0: )?'
     errors = re.findall(rf"{kinds}{nowhere}([^\n]+[^\n:])\n", printed)
     if errors:
-        return str(errors[0])[:200]
+        # What is wrong with an op follows its location, which may be a long call stack.
+        return re.sub(r"^\".*\): (?='[\w.]+' op )", "", str(errors[0]))[:200]
     return "it gave up" if done.returncode > 0 else f"signal {-done.returncode}"
 
 

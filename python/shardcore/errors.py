@@ -13,7 +13,8 @@ place::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ MOST_CHARACTERS = 1000
 
 MOST_SHOWN = 200
 """The most characters that an error shows of a source line."""
+
+MOST_FOLDED = 5
+"""The most warnings that are shown below the one that they follow from."""
 
 LEAD = 80
 """How many characters of a longer line are shown before the place."""
@@ -105,6 +109,8 @@ class Diagnostic(NamedTuple):
     """The user's source line of a warning, as in :attr:`shardcore.Value.location`."""
     follows: tuple[Diagnostic, ...] = ()
     """The warnings that follow from this one, in :meth:`shardcore.Result.diagnostics`."""
+    remedy: Any = None
+    """The edit in the hint of a warning, which was tried, with its effects."""
 
     @property
     def line(self) -> int | None:
@@ -146,6 +152,7 @@ class Diagnostic(NamedTuple):
             self.value,
             self.location,
             self.follows,
+            self.remedy,
         )
 
     def record(self) -> dict[str, Any]:
@@ -181,9 +188,12 @@ class Diagnostic(NamedTuple):
         if self.hint:
             hint = self.hint.replace("\n", "\n    ")
             lines.append(f"  help: {hint}")
-        for each in self.follows:
+        shown, left = folded([each.code for each in self.follows])
+        for each in (self.follows[index] for index in shown):
             at = f" at {one_line(each.location)}" if each.location else ""
             lines.append(f"  from it follows {each.code}{at}: {one_line(each.message)}")
+        if left:
+            lines.append(f"  from it follows {left}")
         return visible("\n".join(lines))
 
     def _excerpts(self, place: Place) -> list[str]:
@@ -217,6 +227,20 @@ class Diagnostic(NamedTuple):
         here = [numbered(place), below(place.underline("^"))]
         there = [numbered(other), below(f"{other.underline('-')} {label}")]
         return [*here, *there] if place.line < other.line else [*there, *here]
+
+
+def folded(codes: Sequence[str]) -> tuple[list[int], str]:
+    """Return which of many warnings with these codes to show, the first of each code before
+    others, and the text about those left out, ``""`` if there are none."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for code in codes:
+        turns.append(seen[code])
+        seen[code] += 1
+    order = sorted(range(len(codes)), key=turns.__getitem__)
+    shown, left = sorted(order[:MOST_FOLDED]), Counter(codes[at] for at in order[MOST_FOLDED:])
+    words = ", ".join(f"{count} {code}" for code, count in left.items())
+    return shown, f"more: {words}" if left else ""
 
 
 def place_of(text: str, start: int, end: int) -> Place:

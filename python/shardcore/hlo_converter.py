@@ -8,6 +8,7 @@ A separate program, because jaxlib may crash its process on malformed input;
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import runpy
 import sys
@@ -39,13 +40,38 @@ def main() -> int:
     elif sys.argv[-1] == "show":
         text = hlo.XlaComputation(_without_wrapper(data)).get_hlo_module().to_string()
     else:
-        if data.lstrip().startswith(b"HloModule"):
-            module = hlo.hlo_module_from_text(data.decode())
-            data = module.as_serialized_hlo_module_proto()
-        computation = hlo.XlaComputation(_without_wrapper(data))
+        is_text = data.lstrip().startswith(b"HloModule")
+        computation = None if is_text else hlo.XlaComputation(_without_wrapper(data))
+        text = computation.get_hlo_module().to_string() if computation else data.decode()
+        if computation is None or _MESH_GROUPS.search(text):
+            module = hlo.hlo_module_from_text(_MESH_GROUPS.sub(_listed, text))
+            computation = hlo.XlaComputation(module.as_serialized_hlo_module_proto())
         text = _plain(str(_jax.mlir.xla_computation_to_mlir_module(computation)), _jax.mlir)
     sys.stdout.buffer.write(str(text).encode())
     return 0
+
+
+_MESH_GROUPS = re.compile(
+    r"replica_groups=mesh\[((?:'\w+'=\d+,?)+)\](?:, ?device_ids=\(([\d,]+)\))? ?\{('[^}]*)\}"
+)
+"""Groups of devices by the axes of a mesh, which StableHLO's verifier refuses in some ops."""
+
+
+def _listed(match: re.Match[str]) -> str:
+    """Groups of devices by the axes of a mesh as lists of devices."""
+    sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", match[1])}
+    axes = re.findall(r"'(\w+)'", match[3])
+    if "(" in match[3] or not sizes.keys() >= set(axes):
+        # Parts of axes.
+        return match[0]
+    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    for device, at in enumerate(itertools.product(*map(range, sizes.values()))):
+        place = dict(zip(sizes, at, strict=True))
+        group = tuple(place[name] for name in sizes if name not in axes)
+        groups.setdefault(group, []).append((tuple(place[name] for name in axes), device))
+    ids = match[2].split(",") if match[2] else [str(number) for number in range(device + 1)]
+    rows = (",".join(ids[each] for _, each in sorted(group)) for group in groups.values())
+    return f"replica_groups={{{','.join(f'{{{row}}}' for row in rows)}}}"
 
 
 def _without_wrapper(data: bytes) -> bytes:

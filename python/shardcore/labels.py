@@ -6,6 +6,8 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from shardcore.controls import one_line
+
 T = TypeVar("T")
 
 _FILE = re.compile(r"[^/\\]*\Z")
@@ -24,9 +26,9 @@ REPLICATED = "replicated"
 
 
 def file_line(location: str | None) -> str:
-    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``."""
+    """``llama.py:41:8`` of ``/home/me/llama.py:41:8``, as one line."""
     found = _FILE.search(location or "")
-    return found[0] if found else ""
+    return one_line(found[0]) if found else ""
 
 
 def line_of(location: str | None) -> tuple[str, int] | None:

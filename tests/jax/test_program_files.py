@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 import jax
 import jax.export
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 import pytest
+import shardcore
 from jax.sharding import AbstractMesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from shardcore import LoweringError, exported, hlo, program_files
+from shardcore import LoweringError, bytecode, exported, hlo, program_files
 from shardcore.cli import main
 
 SHAPES = (jax.ShapeDtypeStruct((8, 4, 16), jnp.float32), jax.ShapeDtypeStruct((16, 8), jnp.float32))
@@ -110,6 +113,44 @@ ENTRY main {
     x = np.arange(24, dtype="f").reshape(4, 6)
     [found] = module.simulate(x)
     np.testing.assert_array_equal(np.asarray(found), x.T.reshape(8, 3).T)
+
+
+MESH_GROUPS = """HloModule m, num_partitions=8
+
+ENTRY main {
+  x = f32[8,4] parameter(0)
+  ROOT y = f32[8,4] all-to-all(x), channel_id=1, replica_groups=GROUPS, dimensions={0}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("groups", "devices"),
+    [
+        ("mesh['a'=4,'b'=2] {'a'}", "[[0, 2, 4, 6], [1, 3, 5, 7]]"),
+        ("mesh['a'=4,'b'=2] {'b','a'}", "[[0, 2, 4, 6, 1, 3, 5, 7]]"),
+        (
+            "mesh['a'=4,'b'=2], device_ids=(7,6,5,4,3,2,1,0) {'b'}",
+            "[[7, 6], [5, 4], [3, 2], [1, 0]]",
+        ),
+    ],
+)
+def test_groups_by_the_axes_of_a_mesh(groups: str, devices: str) -> None:
+    """XLA writes them so since jaxlib 0.10, and its converter takes them in few ops."""
+    try:
+        module = program_files.parse(MESH_GROUPS.replace("GROUPS", groups).encode(), "dump")
+    except shardcore.ParseError:
+        if tuple(map(int, jaxlib.__version__.split(".")[:2])) >= (0, 10):
+            raise
+        pytest.skip("this jaxlib does not read them")
+    assert f"dense<{devices}>" in str(module)
+
+
+def test_what_is_wrong_with_an_op_is_told_without_its_call_stack() -> None:
+    stack = " at ".join(f'"f"("/a/long/path/of/a/file_{n}.py":{n}:1)' for n in range(40))
+    printed = f"error: \"a/b\"(callsite({stack})): 'mhlo.op' op attribute 'x' is missing\n"
+    done: Any = subprocess.CompletedProcess([], 1, b"", printed.encode())
+    assert bytecode._reason(done) == "'mhlo.op' op attribute 'x' is missing"
 
 
 def test_pickles_are_refused_and_lowered_functions_have_none(tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import shardcore
 from shardcore import Module, PartitionError
-from shardcore.costs.kinds import argument_kind, layer_of
+from shardcore.costs.kinds import argument_kinds, layer_of
 from shardcore.report.repeats import MIN_LINES, Run, runs
 
 from benches.programs import gpt
@@ -310,6 +311,19 @@ def test_changes_worth_most_were_tried() -> None:
     assert data_of(result.show("tpu-v5p").html)["cost"]["best"] == []
 
 
+def test_what_a_hint_saves_is_among_the_changes_worth_most(tmp_path: Path) -> None:
+    """An embedding takes the axis of the batch; the line that keeps it there is worth most."""
+    from tests.why.test_constrained_lines import TRAINED, completed, user
+
+    result = completed(user(tmp_path, TRAINED), 2048)
+    [root, *_] = result.diagnostics("tpu-v5p")
+    assert root.remedy is not None
+    best = data_of(result.show("tpu-v5p", edits=3).html)["cost"]["best"]
+    [found] = [change for change in best if change["line"] is not None]
+    assert found["line"] == "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
+    assert found["step_seconds"] == pytest.approx(root.remedy.seconds)
+
+
 def test_memory_by_kind_adds_up_to_the_peak() -> None:
     result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
     cost = result.cost("tpu-v5p")
@@ -325,6 +339,30 @@ def test_memory_by_kind_adds_up_to_the_peak() -> None:
     assert sum(at_peak[kind] for kind in arguments) == cost.argument_bytes
 
 
+def kinds_of(types: Mapping[str, str]) -> dict[str, str]:
+    """The kind of each argument, by path, of a program that returns the first of them."""
+    arguments = ", ".join(
+        f'%arg{n}: tensor<{kind}> loc("{path}")' for n, (path, kind) in enumerate(types.items())
+    )
+    first = next(iter(types.values()))
+    text = f"func.func @main({arguments}) -> tensor<{first}> {{ return %arg0 : tensor<{first}> }}"
+    ports = Module.parse(text).arguments()
+    kinds = argument_kinds(ports)
+    return {port.label or "": kinds[port.name] for port in ports}
+
+
+def test_states_have_the_paths_and_types_of_parameters() -> None:
+    types = {
+        "state['params']['layers']['q']": "8x4xf32",
+        "state['m']['layers']['q']": "8x4xf32",
+        "v['layers']['q']": "8x4xf32",
+        "batch['layers']['q']": "8xi32",
+        "tokens": "8x4xf32",
+    }
+    state, other = "optimizer state", "other arguments"
+    assert list(kinds_of(types).values()) == ["parameters", state, state, other, other]
+
+
 def test_kinds_of_arguments() -> None:
     paths = {
         "state['params']['blocks'][3]['mlp']['up']": "parameters",
@@ -333,7 +371,7 @@ def test_kinds_of_arguments() -> None:
         "batch['tokens']": "other arguments",
         "optics": "other arguments",
     }
-    assert {path: argument_kind(path) for path in paths} == paths
+    assert kinds_of(dict.fromkeys(paths, "8xf32")) == paths
     assert layer_of("params['blocks'][3]['mlp']") == layer_of("layer_3/mlp") == 3
     assert layer_of("mlp") is None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -17,6 +18,7 @@ import shardcore.jax  # noqa: E402
 from jax.sharding import PartitionSpec as P  # noqa: E402
 from ml_dtypes import bfloat16  # noqa: E402
 from shardcore import Module  # noqa: E402
+from shardcore.cli import main  # noqa: E402
 
 from tests.deep import sampled  # noqa: E402
 from tests.plan import lookup  # noqa: E402
@@ -112,8 +114,9 @@ def test_the_code_of_a_plan_runs() -> None:
     if "out_shardings" in scope:
         options["out_shardings"] = scope["out_shardings"](jax.eval_shape(train, *given))
     step = jax.jit(train, **options)
-    is_same(shardcore.jax.lower(step, *given, platform="cpu").propagate().cost(CHIP), plan)
-    np.testing.assert_allclose(step(*given)[1], train(*given)[1], rtol=1e-5)
+    with jax.set_mesh(scope["make_mesh"]()):
+        is_same(shardcore.jax.lower(step, *given, platform="cpu").propagate().cost(CHIP), plan)
+        np.testing.assert_allclose(step(*given)[1], train(*given)[1], rtol=1e-5)
 
 
 def test_a_constraint_is_given_by_the_line_and_the_name_of_the_user() -> None:
@@ -155,6 +158,76 @@ def test_rules_are_few_and_exact() -> None:
     assert next(iter(rules)) == "params/layers/3/up"
     lengths = [len(rule) for rule in list(rules)[1:-1]]
     assert lengths == sorted(lengths)
+
+
+STEP = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def loss(params, tokens):
+    x = params["table"][tokens]
+    x, _ = jax.lax.scan(lambda x, w: (x + jnp.tanh(x @ w), None), x, params["layers"])
+    return jnp.mean(jax.nn.logsumexp(x @ params["head"], -1))
+
+
+def step(state, tokens):
+    grads = jax.grad(loss)(state["params"], tokens)
+    moments = jax.tree.map(lambda m, g: 0.9 * m + g, state["moments"], grads)
+    params = jax.tree.map(lambda p, m: p - 0.1 * m, state["params"], moments)
+    return {"params": params, "moments": moments}
+
+
+def whole():
+    shape = lambda *sizes: jax.ShapeDtypeStruct(sizes, jnp.float32)
+    params = {"table": shape(4096, 512), "head": shape(512, 4096), "layers": shape(4, 512, 512)}
+    tokens = jax.ShapeDtypeStruct((64, 256), jnp.int32)
+    specs = {"table": P("y", "x"), "head": P("x"), "layers": P(None, "x")}
+    given = {"params": specs, "moments": specs}, P("x")
+    state = {"params": params, "moments": params}
+    return step, (state, tokens), {"mesh": {"x": 8, "y": 4}, "in_shardings": given}
+
+
+def build():
+    return whole()
+
+
+def bare():
+    found, arguments, options = whole()
+    return found, arguments, {"mesh": options["mesh"]}
+"""
+
+
+def test_a_patched_file_has_the_cost_of_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One diff for a file that has both constraints and the step, taken by ``patch``."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(shardcore.__file__).resolve().parents[1]))
+    monkeypatch.chdir(tmp_path)
+    Path("user_step.py").write_text(STEP)
+    plan = ["plan", "user_step.py:build", "--hardware", "tpu-v5p", "--seconds", "60"]
+    assert main([*plan, "--json"]) == 0
+    wanted = json.loads(capsys.readouterr().out)
+    assert wanted["constraints"]
+    assert main([*plan, "--apply"]) == 0
+    diff = capsys.readouterr().out
+    assert diff.count("--- user_step.py") == 1
+    subprocess.run(["patch", "-s", "-p0"], input=diff, text=True, check=True)
+    cost = ["cost", "user_step.py:build_planned", "--hardware", "tpu-v5p", "--json"]
+    assert main(cost) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["step_seconds"] == pytest.approx(wanted["step_seconds"], rel=1e-9)
+    assert found["peak_bytes"] == wanted["peak_bytes"]
+
+
+def test_a_file_without_annotations_is_planned_over_its_mesh(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "user_step.py"
+    path.write_text(STEP)
+    assert main(["plan", f"{path}:bare", "--hardware", "tpu-v5p", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mesh"] == {"x": 8, "y": 4}
 
 
 def test_the_change_of_a_file_applies_the_plan(tmp_path: Path) -> None:

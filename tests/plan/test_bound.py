@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 import shardcore
 from shardcore import Module
 from shardcore.calculus.hardware import hardware
 from shardcore.plan.bounds import least
+from shardcore.plan.products import products
 from shardcore.plan.relaxation import seconds_of
 from shardcore.session import Session
 
@@ -152,3 +154,32 @@ func.func @main(%a: {left}, %b: {right}) -> {result} {{
     for minimize in ("time", "bytes", "memory"):
         plan = shardcore.plan(module, CHIP, mesh={"a": 3, "b": 64}, minimize=minimize, seconds=20)
         assert 0 <= plan.bound <= plan.value
+
+
+class Counting:
+    """A module that counts the rules that it is asked for."""
+
+    def __init__(self, module: Module) -> None:
+        self._module, self.asked = module, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def rule(self, value: Any) -> Any:
+        self.asked += 1
+        return self._module.rule(value)
+
+
+def test_products_that_are_alike_are_read_once() -> None:
+    """A rule takes 2 ms in a program of 100,000 ops."""
+    lines = ["func.func @main(%0: tensor<8x8xf32>) -> tensor<8x8xf32> {"]
+    kind = "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>"
+    lines += [
+        f"%{n + 1} = stablehlo.dot_general %{n}, %{n}, contracting_dims = [1] x [0] : {kind}"
+        for n in range(50)
+    ]
+    text = "\n".join([*lines, "return %50 : tensor<8x8xf32>", "}"])
+    module = Module.parse(text).session(mesh={"a": 2}).result._as_xla(True)[0]
+    counting: Any = Counting(module)
+    assert len(products(counting, []).products) == 50
+    assert counting.asked == 1

@@ -111,7 +111,13 @@ def test_it_says_where_axes_lie() -> None:
 @pytest.mark.parametrize(
     ("chip", "sizes", "options", "code"),
     [
-        ("h100", {"data": 8, "model": 4}, {}, "jax.make_mesh((8, 4), ('data', 'model'))"),
+        (
+            "h100",
+            {"data": 8, "model": 4},
+            {},
+            "jax.make_mesh((8, 4), ('data', 'model'), "
+            "axis_types=(jax.sharding.AxisType.Auto,) * 2)",
+        ),
         (
             "tpu-v5e",
             {"data": 4, "model": 4, "expert": 4},

@@ -191,9 +191,9 @@ def test_a_plan_with_stages_runs(stages: int) -> None:
     assert params["layers"]["up"].sharding.spec[0] == "stage"
     names: dict[str, Any] = {}
     exec(plan.to_python(), names)
-    assert dict(names["mesh"].shape) == plan.whole_mesh.shape
-    shardings, *_ = names["in_shardings"](*given)
-    assert shardings["layers"]["up"].spec[0] == "stage"
+    assert dict(names["make_mesh"]().shape) == plan.whole_mesh.shape
+    specs, *_ = names["in_shardings"](*given)
+    assert specs["layers"]["up"][0] == "stage"
 
 
 def test_stages_of_a_function_without_a_scan_do_not_run() -> None:

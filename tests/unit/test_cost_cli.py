@@ -62,6 +62,17 @@ func.func @main(%a: tensor<131072x131072xf32>) -> tensor<131072x131072xf32> {
 """
 
 
+def test_tokens_of_a_program_without_token_ids(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cost", files[1], "--hardware", "tpu-v5e", "--tokens", "64", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["usage"]["tokens_per_second"] == pytest.approx(64 / found["step_seconds"])
+    with pytest.raises(SystemExit):
+        main(["cost", files[1], "--tokens", "0"])
+    assert "a number of tokens above 0" in capsys.readouterr().err
+
+
 def test_the_first_line_says_whether_it_fits() -> None:
     first = str(cost(Module.parse(HUGE), "tpu-v5e")).splitlines()[0]
     assert first == "peak 128.0 GiB: DOES NOT FIT tpu-v5e (14.9 GiB)"

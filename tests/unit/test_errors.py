@@ -255,3 +255,13 @@ def test_codes_are_unique_and_each_has_a_case() -> None:
 @pytest.mark.parametrize("code", RAISING)
 def test_every_code_is_raised(code: str) -> None:
     assert code in {diagnostic.code for diagnostic in raised(RAISING[code]).diagnostics}
+
+
+def test_of_many_warnings_that_follow_the_first_of_each_code_are_shown() -> None:
+    codes = ["large-replicated"] * 6 + ["output-moved", "does-not-fit"]
+    follows = tuple(shardcore.Diagnostic(code, f"number {n}") for n, code in enumerate(codes))
+    root = shardcore.Diagnostic("axis-lost", "here", severity="warning", follows=follows)
+    shown = [line for line in str(root).splitlines() if "from it follows" in line]
+    assert [line.split()[-1] for line in shown[:-1]] == ["0", "1", "2", "6", "7"]
+    assert shown[-1] == "  from it follows more: 3 large-replicated"
+    assert "more" not in str(root._replace(follows=follows[:5]))

@@ -134,3 +134,20 @@ func.func @main(%w: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"},
   %0 = stablehlo.tanh %w : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }"""
+
+
+def test_what_passes_inserted_comes_last_in_short_tables() -> None:
+    """A constant that several ops use is one for each of them."""
+    from shardcore.report.table import selection
+
+    result = shardcore.Module.parse("""
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %c = stablehlo.constant dense<1.0> : tensor<8x8xf32>
+  %0 = stablehlo.add %a, %c : tensor<8x8xf32>
+  %1 = stablehlo.multiply %c, %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}""").propagate()
+    assert any(value.name.startswith("%shc") for value in result.values())
+    assert [value.name for value in selection(result, 2)[0]] == ["%a", "%0"]
+    assert [value.name for value in selection(result, 3)[0]] == ["%a", "%0", "%1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -214,6 +215,25 @@ def test_loops_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shardcore.prove(partitioned(LOOP)).is_proven
 
 
+def test_the_first_difference_after_ops_were_inserted_by_hand() -> None:
+    """Ops of a program that was printed and read again have new numbers; names stay."""
+    good = partitioned(MIXED)
+    line = "  %3 = stablehlo.tanh %shc9 : tensor<64x64xbf16>\n"
+    more = "  %n = stablehlo.negate %shc9 : tensor<64x64xbf16>\n"
+    more += "  %m = stablehlo.negate %n : tensor<64x64xbf16>\n"
+    [operand] = re.findall(r"%3 = stablehlo.tanh (%shc\d+)", str(good.module))
+    line, more = (text.replace("%shc9", operand) for text in (line, more))
+    assert shardcore.prove(with_local(good, line, more + line)).is_proven
+    doubled = "  %h = stablehlo.add %3, %3 : tensor<64x64xbf16>\n"
+    text = str(good.module).replace("dot_general %3,", "dot_general %h,")
+    bad = Module.parse(text.replace(line, more + line + doubled))
+    given = good.source, bad, good.policy, good.num_devices, good.origin, good.result
+    proof = shardcore.prove(Partitioned(*given))
+    assert not proof.is_proven
+    assert proof.first is not None
+    assert (proof.first.result, proof.first.name) == ("%4", "stablehlo.dot_general")
+
+
 def test_a_program_that_does_not_fit_is_refused_with_a_figure(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -229,6 +249,18 @@ def test_a_program_that_does_not_fit_is_refused_with_a_figure(
     path.write_text(large)
     assert main(["partition", str(path), "--prove"]) == 1
     assert "error[program-too-large]" in capsys.readouterr().err
+
+
+def test_arguments_that_do_not_fit_are_refused_before_they_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(comparison, "rounds", never)
+    monkeypatch.setattr(comparison, "available_bytes", lambda: 1 << 30)
+    with pytest.raises(ProgramTooLargeError, match=r"over 12\.\d GiB of memory, and 1.0 GiB are"):
+        shardcore.prove(partitioned(MIXED.replace("64x256", "4194304x256")))
 
 
 def test_the_estimate_is_near_what_is_needed() -> None:

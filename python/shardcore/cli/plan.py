@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(found.record())
     elif options.apply:
         entry = entry_point.split(options.file)
-        print_text(found.patch(None if entry is None else entry[0]), end="")
+        print_text(found.patch(*entry or ()), end="")
     else:
         from shardcore.report.console import show
         from shardcore.report.plan_table import plan_parts

@@ -17,6 +17,7 @@ from shardcore.cli.options import (
     warn,
 )
 from shardcore.cli.where import add_hardware, cost_options
+from shardcore.controls import in_lines
 from shardcore.costs.longest import longest_collectives
 from shardcore.line_values import line_values
 from shardcore.why import Why, WhyNot, absences
@@ -148,5 +149,5 @@ def _collectives(options: argparse.Namespace, result: Result) -> int:
         print_json({"collectives": found})
         return 0
     for number, record in enumerate(found):
-        print_fitted(("\n" if number else "") + collective_tree(record))
+        print_fitted(("\n" if number else "") + collective_tree(in_lines(record)))
     return 0

@@ -21,8 +21,9 @@ KINDS = (
     "activations",
     "temporaries",
 )
-"""Parameters and optimizer states are arguments with such names; activations are values of the
-forward pass that live until the backward pass, if the program's locations tell the passes;
+"""Parameters and optimizer states are arguments with such names, or states that have the path and
+type of a parameter, ``state['m']['w']`` beside ``state['params']['w']``; activations are values of
+the forward pass that live until the backward pass, if the program's locations tell the passes;
 temporaries are all others."""
 
 _STATE = re.compile(
@@ -32,8 +33,25 @@ _PARAMETER = re.compile(r"(?<![a-z])(params?|parameters|weights?|kernel|bias)(?!
 _LAYER = re.compile(r"(?:\[(\d+)\]|(?<=[a-zA-Z_])(\d+)\b)")
 
 
-def argument_kind(path: str) -> str:
-    """Return the kind of the argument at ``path``, judged by the names in it."""
+def argument_kinds(ports: Iterable[Port]) -> dict[str, str]:
+    """Return the kind of each of ``ports``, the arguments of a program, by name."""
+    paths = {port.name: (port.label or port.name, port.type) for port in ports}
+    kinds = {name: _by_words(path) for name, (path, _) in paths.items()}
+    inside = {
+        (path[found.end() :].lstrip("'\"]"), kind)
+        for name, (path, kind) in paths.items()
+        if kinds[name] == "parameters" and (found := _PARAMETER.search(path.lower()))
+    }
+    for name, (path, kind) in paths.items():
+        if kinds[name] == "other arguments":
+            ends = (path[at:] for at in range(1, len(path)) if path[at] in "[.")
+            if any((end, kind) in inside for end in ends):
+                kinds[name] = "optimizer state"
+    return kinds
+
+
+def _by_words(path: str) -> str:
+    """The kind of the argument at ``path``, judged by the names in it."""
     words = path.lower()
     if _STATE.search(words):
         return "optimizer state"
@@ -75,11 +93,13 @@ def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -
         ports: the program's arguments.
         most: the number of points, at most.
     """
+    ports = list(ports)
     paths = {port.name: port.label or port.name for port in ports}
+    kinds = argument_kinds(ports)
     points = timeline.points
     backward = (at for at, point in enumerate(points) if point.direction == "backward")
     turn = next(backward, len(points))
-    held = [_held(row, paths, turn) for row in timeline.values]
+    held = [_held(row, paths, kinds, turn) for row in timeline.values]
     places = list(_fullest([point.bytes for point in points], most))
     sizes = {}
     for kind in KINDS:
@@ -97,10 +117,10 @@ def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -
     return MemoryByKind(places, sizes, there)
 
 
-def _held(row: Lifetime, paths: Mapping[str, str], turn: int) -> Held:
+def _held(row: Lifetime, paths: Mapping[str, str], kinds: Mapping[str, str], turn: int) -> Held:
+    name = row.value.name
     if row.role == "argument":
-        path = paths.get(row.value.name, row.value.name)
-        return Held(row, argument_kind(path), path)
+        return Held(row, kinds.get(name, "other arguments"), paths.get(name, name))
     if row.role == "output":
         return Held(row, "outputs", row.scope)
     is_kept = row.direction == "forward" and row.first < turn <= row.last

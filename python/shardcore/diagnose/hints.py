@@ -57,7 +57,7 @@ def _with_hint(found: Finding, trial: Trial, most: int) -> Hinted | None:
     edit = found.search(trial, most) if most else None
     if edit is not None and edit.product(trial.cost) <= 1 - _LEAST_GAIN:
         hint = f"{edit_text(edit.record())}: {effect(edit, trial.cost)}"
-        return edit.product(trial.cost), found.diagnostic._replace(hint=hint)
+        return edit.product(trial.cost), found.diagnostic._replace(hint=hint, remedy=edit)
     if found.needs_edit:
         return None
     if most and found.unhelped is not None:

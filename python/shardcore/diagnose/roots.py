@@ -177,7 +177,7 @@ def _diagnostic(
     message += f"; {' and '.join(costs)} follow from it"
     hint = f"{edit_text(remedy.record())}: {effect(remedy, trial.cost)}"
     found = warning("axis-lost", message, hint, name, loss.op.location)
-    return found._replace(follows=tuple(follows))
+    return found._replace(follows=tuple(follows), remedy=remedy)
 
 
 def _source(trial: Trial, name: str, dim: int, axis: str) -> str | None:

@@ -51,6 +51,9 @@ class Lowered:
         if mesh is not None and not module.meshes:
             # A program lowered without Shardy has no axis names; those of the given mesh are used.
             module = import_hlo_shardings(module, our_mesh(mesh))
+        if mesh is not None and not module.meshes:
+            # JAX writes the mesh only where something is annotated.
+            module = module.session(mesh=our_mesh(mesh)).module
         self.module = module
         """The program before propagation, with the shardings that the user gave."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)

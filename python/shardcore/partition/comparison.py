@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from shardcore.partition.partitioned import Partitioned
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_DRAWN_BYTES = 8
+"""The bytes of an element of an argument as it is drawn, before it has its type."""
 
 
 class Comparison:
@@ -68,13 +70,14 @@ class Comparison:
             is_measured: whether differences that other orders of summation cause are allowed too.
         """
         partitioned = self._partitioned
+        self._check_arguments()
         data = rounds(partitioned.source, partitioned.arguments, self._random, self._dtypes)
         found_before: dict[str, Difference] = {}
         for arrays in data:
             self._arrays = arrays
             if self._global is None:
                 self._global = Simulator(partitioned.source, dtype=self._dtype)
-                self._check_memory(self._global)
+                self._check_memory(self._needed_bytes(self._global))
             self._compare(self._global, tolerance, is_measured)
             found_before.update((row.result, row) for row in self.reordered)
             if self.wrong:
@@ -135,16 +138,20 @@ class Comparison:
         except (ProgramTooLargeError, SimulationError):
             return None
 
-    def _check_memory(self, run: Simulator) -> None:
+    def _check_arguments(self) -> None:
+        """Refuse programs whose arguments alone need too much memory, before any is drawn."""
+        ports = self._partitioned.arguments
+        own = [_bytes(port.shape, self._itemsize(port.dtype)) for port in ports]
+        drawn = max((_bytes(port.shape, _DRAWN_BYTES) for port in ports), default=0)
+        self._check_memory(sum(own) + drawn, "over")
+
+    def _check_memory(self, needed: int, about: str = "about") -> None:
         """Refuse programs that need more memory than the machine has, before they run."""
         available = available_bytes()
-        if available is None:
-            return
-        needed = self._needed_bytes(run)
-        if needed > available:
+        if available is not None and needed > available:
             raise too_large(
                 f"simulating {self._partitioned.num_devices} devices and the global program needs "
-                f"about {format_bytes(needed)} of memory, and {format_bytes(available)} are free"
+                f"{about} {format_bytes(needed)} of memory, and {format_bytes(available)} are free"
             )
 
     def _needed_bytes(self, run: Simulator) -> int:

@@ -113,6 +113,11 @@ class _Checked:
         self._tolerance = tolerance
         source = partitioned.source
         self._ops = {_number(op): op for op in source.ops()}
+        self._named = {
+            (op.name, op.results[0].function, op.results[0].name): number
+            for number, op in self._ops.items()
+            if op.results
+        }
         self._sources: dict[Value, set[Key]] = {}
         self._seen: set[int] = set()
         self.gaps: dict[Key, float] = {}
@@ -131,26 +136,34 @@ class _Checked:
         if _number(op) in self._seen:
             return
         self._seen.add(_number(op))
-        number = self._source(op)
+        numbers = self._of_source(op)
         for (_, at), result in _arrays(op, results):
-            if number is None:
+            if not numbers:
                 # Ops that partitioning inserts only assemble a value from parts, or move it.
                 found = [self._sources.get(value, set()) for value in op.operands]
                 keys = set().union(*found)
             else:
-                keys = {(number, at)}
+                keys = {(number, at) for number in numbers}
             if len(keys) <= _MOST_SOURCES:
                 self._sources[op.results[at]] = keys
                 for key in keys - self.agrees:
                     self._compare(key, result)
 
-    def _source(self, op: Op) -> int | None:
-        """The number of the source op that ``op`` computes."""
+    def _of_source(self, op: Op) -> set[int]:
+        """The numbers of the source ops that ``op`` may compute: that with its number, and that
+        with its name, as numbers are new in a program that was printed and read again."""
         number = _number(op)
+        found = set()
         for known in (number, self._partitioned.origin.original(number)):
             if known in self._ops and self._ops[known].name == op.name:
-                return known
-        return None
+                found.add(known)
+                break
+        if op.results:
+            value = op.results[0]
+            named = self._named.get((op.name, value.function, value.name))
+            if named is not None:
+                found.add(named)
+        return found
 
     def _compare(self, key: Key, result: Array) -> None:
         theirs = self._known.values.get(key)

@@ -292,17 +292,21 @@ class Plan:
             "stopped": self.stopped,
         }
 
-    def patch(self, file: str | None = None) -> str:
+    def patch(self, file: str | None = None, function: str | None = None) -> str:
         """Return a unified diff of the user's files that applies the plan: constraints where the
         values are computed, and the rest of :meth:`to_python` at the end of ``file``. No file is
         written.
+
+        If ``function`` of the file returns a step, a tuple of its arguments and maybe options of
+        :func:`shardcore.jax.lower`, the diff also has ``{function}_planned``, which returns these
+        with the plan.
 
         Raises:
             OSError: a file cannot be read.
         """
         from shardcore.plan.patch import patch
 
-        return patch(self, file)
+        return patch(self, file, function)
 
     def _port_texts(self, ports: Sequence[Port], specs: Mapping[str, Any]) -> dict[str, str | None]:
         """The text of the spec of each of ``ports``, by path."""

@@ -20,27 +20,28 @@ IMPORTS = {
     "jnp": "import jax.numpy as jnp",
     "partial": "from functools import partial",
     "mesh_utils": "from jax.experimental import mesh_utils",
-    "NamedSharding": "from jax.sharding import NamedSharding",
     "P": "from jax.sharding import PartitionSpec as P",
 }
 """The imports of the code, by what they name."""
-_ALWAYS = ("re", "jax", "NamedSharding", "P")
+_ALWAYS = ("re", "jax", "P")
 _BY_RULES = """
 
 def by_rules(rules, tree):
-    def sharding_of(path, leaf):
+    def spec_of(path, leaf):
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        spec = next(spec for rule, spec in rules if re.fullmatch(rule, name))
-        return NamedSharding(mesh, spec)
+        return next(spec for rule, spec in rules if re.fullmatch(rule, name))
 
-    return jax.tree_util.tree_map_with_path(sharding_of, tree)
+    return jax.tree_util.tree_map_with_path(spec_of, tree)
+"""
+_USE = """
+# Under the mesh, jax.set_mesh(make_mesh()), these are in_shardings and out_shardings of jax.jit.
 """
 
 
 def code(plan: Plan) -> str:
     """Return ``plan`` as code: the mesh, rules and functions that apply them to the arguments and
     results of the function, and the constraints."""
-    text = f"{definitions(plan)}{''.join(_constraints(plan))}"
+    text = f"{definitions(plan)}{''.join(_constraints(plan))}{_USE}"
     used = {line for name, line in IMPORTS.items() if name in _ALWAYS or name in text}
     own = sorted((line for line in used if "jax" not in line), key=_import_key)
     others = sorted((line for line in used if "jax" in line), key=_import_key)
@@ -78,8 +79,8 @@ def _pipeline_words(best: Candidate) -> Iterator[str]:
 
 
 def definitions(plan: Plan) -> str:
-    """Return what of the code stands before the function, but for imports."""
-    lines = [f"mesh = {plan.placement.code}"]
+    """Return what of the code stands outside of the function, but for imports."""
+    lines = ["def make_mesh():", f"    return {plan.placement.code}", "", ""]
     if plan.pipeline is not None:
         words = _pipeline_words(plan.pipeline.best)
         lines[:0] = [*words, pipeline_code(plan.pipeline).rstrip(), "", ""]
@@ -87,7 +88,7 @@ def definitions(plan: Plan) -> str:
     if not roots or not all(map(_PLAIN.fullmatch, roots)):
         # A program without paths has its arguments in order.
         lines.append("in_shardings = (")
-        lines += [f"    {_sharding(spec)}," for spec in plan.in_shardings]
+        lines += [f"    {None if spec is None else spec_text(spec)}," for spec in plan.in_shardings]
         return "\n".join((*lines, ")\n"))
     given, named = ", ".join(roots), ", ".join(f'"{root}": {root}' for root in roots)
     lines += [*_rules("RULES", plan.rules)]
@@ -95,17 +96,30 @@ def definitions(plan: Plan) -> str:
     taken = ", ".join(f'found["{root}"]' for root in roots)
     text += f"\n\ndef in_shardings({given}):\n    found = by_rules(RULES, {{{named}}})\n"
     text += f"    return ({taken}{',' if len(roots) == 1 else ''})\n"
-    if _says_results(plan):
+    if plan.stated.results:
         rules = port_rules(plan.result.results(), plan.stages, plan.layers)
         text += "\n\n" + "\n".join(_rules("RESULT_RULES", rules)) + "\n"
         text += "\n\ndef out_shardings(results):\n    return by_rules(RESULT_RULES, results)\n"
     return text
 
 
-def _says_results(plan: Plan) -> bool:
-    """Whether results need annotations, because they would be sharded differently otherwise."""
-    results = {port.label or port.name for port in plan.result.results()}
-    return any(name in results for each in plan.specs for name in plan.session.targets(each))
+def planned(plan: Plan, function: str) -> str:
+    """Return a function that returns what ``function`` returns, a step, its arguments and options
+    of :func:`shardcore.jax.lower`, with the mesh and the shardings of ``plan``."""
+    said, made = "mesh=mesh, in_shardings=in_shardings(*arguments)", ""
+    if plan.stated.results:
+        said += ", out_shardings=out_shardings(results)"
+        made = (
+            "    with jax.sharding.use_abstract_mesh(mesh):\n"
+            "        results = jax.eval_shape(step, *arguments)\n"
+        )
+    shape = plan.whole_mesh.shape
+    return (
+        f"\n\ndef {function}_planned():\n"
+        f"    step, arguments, *options = {function}()\n"
+        f"    mesh = jax.sharding.AbstractMesh({tuple(shape.values())}, {tuple(shape)})\n"
+        f"{made}    return step, arguments, dict(*options) | dict({said})\n"
+    )
 
 
 def _rules(name: str, rules: Mapping[str, Any]) -> Iterator[str]:
@@ -118,13 +132,9 @@ def _rules(name: str, rules: Mapping[str, Any]) -> Iterator[str]:
 def _constraints(plan: Plan) -> Iterator[str]:
     """The constraints, each under a comment with the location of the value."""
     if plan.constraints:
-        yield "\n# Where the function makes these values, under the mesh, jax.set_mesh(mesh):\n"
+        yield "\n# Where the function makes these values:\n"
     for each in plan.constraints:
         yield f"# {each.place or each.target}\n# {each.line}\n"
-
-
-def _sharding(spec: object) -> str:
-    return "None" if spec is None else f"NamedSharding(mesh, {spec_text(spec)})"
 
 
 def _raw(rule: str) -> str:

@@ -60,7 +60,9 @@ class Placement:
         """The expression that makes the mesh of JAX's devices, placed so."""
         sizes, names = tuple(self.mesh.shape.values()), tuple(self.mesh.shape)
         if not self.is_torus or (self.parts == 1 and not self._splits):
-            return f"jax.make_mesh({sizes}, {names})"
+            # Constraints are for axes that propagation shards along.
+            types = f"(jax.sharding.AxisType.Auto,) * {len(names)}"
+            return f"jax.make_mesh({sizes}, {names}, axis_types={types})"
         if self.parts == 1:
             made = f"create_device_mesh({sizes}, allow_split_physical_axes=True)"
         else:

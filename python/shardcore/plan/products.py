@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from shardcore._core import Module, Op, Value
+from shardcore._core import Module, Op, OpShardingRule, Value
 from shardcore.errors import ShardcoreError
 from shardcore.plan.classes import functions, inside
 
@@ -105,6 +105,7 @@ def products(module: Module, trips: Sequence[int]) -> Products:
     listed: list[tuple[Op, int]] = []
     entry: tuple[Value, ...] = ()
     left = iter(trips)
+    rules: dict[int | None, OpShardingRule | None] = {}
     main = module.entry
     for function in functions(module):
         if function.function != main:
@@ -114,7 +115,7 @@ def products(module: Module, trips: Sequence[int]) -> Products:
         for op, runs in _ops(function, 1, left):
             for place, value in enumerate(op.results):
                 made[value] = (op, place)
-            product = _product(module, op, runs)
+            product = _product(module, op, runs, rules)
             if product is not None:
                 numbers[op.results[0]] = len(found.products)
                 found.products.append(product)
@@ -145,14 +146,18 @@ def _ops(parent: Op, runs: int, trips: Iterator[int]) -> Iterator[tuple[Op, int]
     return ((op, times) for op, times in inside(parent, runs, runs_inside) if times)
 
 
-def _product(module: Module, op: Op, runs: int) -> Product | None:
-    """``op`` as a product; ``None`` if it is no product."""
+def _product(
+    module: Module, op: Op, runs: int, rules: dict[int | None, OpShardingRule | None]
+) -> Product | None:
+    """``op`` as a product; ``None`` if it is no product. ``rules`` are known, by signature."""
     if op.name != "stablehlo.dot_general" or len(op.operands) != 2:
         return None
-    try:
-        rule = module.rule(op.results[0])
-    except ShardcoreError:
-        return None
+    if op.signature is None or op.signature not in rules:
+        try:
+            rules[op.signature] = module.rule(op.results[0])
+        except ShardcoreError:
+            rules[op.signature] = None
+    rule = rules[op.signature]
     shapes = [value.shape for value in (*op.operands, *op.results)]
     is_known = all(shape is not None and None not in shape for shape in shapes)
     if rule is None or not is_known or 0 in rule.factor_sizes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -189,7 +190,7 @@ class _Names:
         self._exact = [port.name for port in ports]
         self._labelled = [port.label is not None for port in ports]
         self._others = [steps(port.label or port.name) for port in others]
-        self._count = {name: self._names.count(name) for name in self._names}
+        self._count = Counter(self._names)
         self._form: dict[str, list[int]] = {}
         for index, name in enumerate(self._names):
             self._form.setdefault(_INDEX.sub("*", name), []).append(index)

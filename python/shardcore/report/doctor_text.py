@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shardcore.controls import in_lines
 from shardcore.diagnose.known_issues import KNOWN_ISSUES
+from shardcore.errors import folded
 from shardcore.labels import file_line
 from shardcore.units import format_bytes, format_seconds, plural
 from shardcore.why.text import edit_effect, edit_text, without_mesh
@@ -13,6 +15,7 @@ from shardcore.why.text import edit_effect, edit_text, without_mesh
 
 def doctor_text(record: Mapping[str, Any]) -> str:
     """Return the record of :func:`shardcore.diagnose.doctor.checkup` as text."""
+    record = in_lines(record)
     sections = (_head(record), _diagnostics(record), _collectives(record), _xla(record))
     return "\n\n".join("\n".join(section) for section in sections)
 
@@ -47,8 +50,12 @@ def _diagnostics(record: Mapping[str, Any]) -> Iterable[str]:
         yield f"  {row['code']}: {row['message']}{_at(row['location'])}"
         if row["hint"]:
             yield f"    {row['hint']}"
-        for each in row.get("follows", ()):
+        follows = row.get("follows", ())
+        shown, left = folded([each["code"] for each in follows])
+        for each in (follows[index] for index in shown):
             yield f"    from it follows {each['code']}: {each['message']}{_at(each['location'])}"
+        if left:
+            yield f"    from it follows {left}"
 
 
 def _collectives(record: Mapping[str, Any]) -> Iterable[str]:

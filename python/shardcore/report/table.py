@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from shardcore.labels import REPLICATED, folded, is_inserted
@@ -111,7 +112,8 @@ def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:
     """The tensors of ``result`` to show, at most ``limit`` unless it is 0, and a note on the
     others.
 
-    If there are more, half are the first arguments and half the first results of ops.
+    If there are more, half are the first arguments and half the first results of ops, those of the
+    program before those that were inserted.
     """
     values = [value for value in result.values() if value.shape is not None]
     if not 0 < limit < len(values):
@@ -122,7 +124,9 @@ def selection(result: Result | Module, limit: int) -> tuple[list[Value], str]:
     rest = (len(arguments[first:]), len(results[limit - first :]))
     kinds = plural(rest[0], "argument"), plural(rest[1], "result")
     more = f"... {' and '.join(kinds)} of ops more"
-    return arguments[:first] + results[: limit - first], more
+    own = (value for value in results if not is_inserted(value.name))
+    inserted = (value for value in results if is_inserted(value.name))
+    return arguments[:first] + list(islice(chain(own, inserted), limit - first)), more
 
 
 def summary_text(summary: dict[str, Any], seconds: float | None = None) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.labels import pattern_of, sharding_text
 from shardcore.why.layouts import Layouts
 from shardcore.why.remedy import Edit, Remedy, Search, edits_of, removal
+from shardcore.why.text import without_mesh
 
 if TYPE_CHECKING:
     from shardcore._core import Result
@@ -50,7 +51,9 @@ class Change:
     fits: bool
     """Whether the program then fits into memory."""
     location: str | None = None
-    """The source location of the annotated constraint, if it is one."""
+    """The source location of the annotated constraint, if it is one, or of ``line``."""
+    line: str | None = None
+    """The code that constrains a value of the program, where it is none of the above."""
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -68,14 +71,14 @@ class Changes:
     tried: int = 0
 
 
-def changes(cost: Cost, most: int) -> Changes:
+def changes(cost: Cost, most: int, known: Iterable[Remedy] = ()) -> Changes:
     """Return at most ``most`` changes, and all edits that were tried to find them.
 
-    The edits are: annotations of arguments, results and constraints without the axes of the longest
-    collectives; with these axes on one dim only; annotations left to propagation; and large
-    unsharded arguments sharded over one axis. An edit applies to all layers. If the program fits,
-    the best changes are those that shorten the step most and keep it fitting; otherwise those with
-    the lowest peak.
+    The edits are: those that are ``known``; annotations of arguments, results and constraints
+    without the axes of the longest collectives; with these axes on one dim only; annotations left
+    to propagation; and large unsharded arguments sharded over one axis. An edit applies to all
+    layers. If the program fits, the best changes are those that shorten the step most and keep it
+    fitting; otherwise those with the lowest peak, and if some fit only those.
     """
     found = Changes()
     trial = next((row.trial for row in cost.collectives if row.trial is not None), None)
@@ -90,10 +93,12 @@ def changes(cost: Cost, most: int) -> Changes:
     queues = [(at, _settable(search)) for at, search in searches.items()]
     sources = (source for search in searches.values() for source in search.sources)
     places = {source.name: source.location for source in sources if source.kind == "constraint"}
-    kept: dict[str, Change] = {}
+    kept = {each.target: _known(each, cost) for each in known}
+    kept = {target: change for target, change in kept.items() if _helps(change, cost)}
+    found.tried = len(kept)
     seen: set[tuple[str, str]] = set()
     edits = _in_turns([*queues, (None, _arguments(result))])
-    for at, edit in islice(_new(edits, patterns, seen), tries):
+    for at, edit in islice(_new(edits, patterns, seen), max(tries - found.tried, 0)):
         after = trial.after(*edit)
         found.tried += 1
         if after is None:
@@ -108,13 +113,16 @@ def changes(cost: Cost, most: int) -> Changes:
             old = kept.get(change.target)
             if old is None or _rank(change) < _rank(old):
                 kept[change.target] = change
-    same: set[tuple[float, int]] = set()
-    for change in sorted(kept.values(), key=_rank):
-        effect = (change.step_seconds, change.peak_bytes)
-        if effect not in same and len(found.best) < most:
-            found.best.append(change)
-        same.add(effect)
+    found.best = _best(kept.values(), most)
     return found
+
+
+def _best(found: Iterable[Change], most: int) -> list[Change]:
+    """The best, those that fit if there are any; of changes with the same effect one."""
+    ranked = sorted(found, key=_rank)
+    fitting = [change for change in ranked if change.fits] or ranked
+    alike = {(each.step_seconds, each.peak_bytes): each for each in reversed(fitting)}
+    return [each for each in fitting if alike[each.step_seconds, each.peak_bytes] is each][:most]
 
 
 def _rank(change: Change) -> tuple[bool, float]:
@@ -137,6 +145,21 @@ def _change(edit: Edit, count: int, before: Cost, after: Cost, location: str | N
         after.rows.sent_bytes - before.rows.sent_bytes,
         after.fits,
         location,
+    )
+
+
+def _known(edit: Remedy, before: Cost) -> Change:
+    peak = before.peak_bytes + edit.peak_bytes
+    return Change(
+        edit.target,
+        without_mesh(edit.sharding),
+        1,
+        edit.seconds,
+        edit.peak_bytes,
+        edit.wire_bytes,
+        peak <= before.hardware.hbm_bytes,
+        edit.place,
+        edit.line,
     )
 
 

@@ -7,6 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from shardcore.controls import one_line
 from shardcore.report.graph.dot import ANNOTATED, OP, TENSOR
 from shardcore.report.graph.layout import Layout, Point, layout
 
@@ -92,17 +93,21 @@ def svg(graph: Graph) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="{-_MARGIN:.0f} {-_MARGIN:.0f} {width:.0f} {height:.0f}">',
-            f"<title>{escape(graph.title)}</title><style>{_STYLE}</style><defs>{_ARROW}</defs>",
+            f"<title>{_shown(graph.title)}</title><style>{_STYLE}</style><defs>{_ARROW}</defs>",
             *(_layer(box, times) for box, times in drawn.layers),
             *(
                 f'<path class="{"e r" if again else "e"}" d="{path}" marker-end="url(#arrow)"/>'
                 for path, again in drawn.paths
             ),
             *map(_node, graph.nodes, drawn.boxes),
-            *([f'<text class="n" x="0" y="-4">{escape(graph.hint)}</text>'] if graph.hint else []),
+            *([f'<text class="n" x="0" y="-4">{_shown(graph.hint)}</text>'] if graph.hint else []),
             "</svg>\n",
         ]
     )
+
+
+def _shown(text: str) -> str:
+    return escape(one_line(text))
 
 
 def _frame(boxes: Sequence[Box]) -> Box:
@@ -150,11 +155,11 @@ def _node(node: Node, box: Box) -> str:
     hint = [*node.lines, *([node.location] if node.location else [])]
     rows = [
         f'<text x="{x + width / 2:.0f}" y="{y + _PAD / 2 + index * _LINE + 11:.0f}">'
-        f"{escape(cut(line))}</text>"
+        f"{_shown(cut(line))}</text>"
         for index, line in enumerate(node.lines)
     ]
     return (
-        f'<g><title>{escape(chr(10).join(hint))}</title><rect class="{kind}" '
+        f'<g><title>{chr(10).join(map(_shown, hint))}</title><rect class="{kind}" '
         f'x="{x}" y="{y}" width="{width}" height="{height}" rx="3"/>{"".join(rows)}</g>'
     )
 

@@ -43,6 +43,13 @@ function diagnosticsSection() {
     element("li", {}, element("span", { class: `chip ${row.severity === "error" ? "wrong" : "moved"}` }, row.code),
       ` ${row.message} `, row.place < 0 ? "" : stackLinks(row.place),
       row.hint ? element("div", { class: "quiet" }, row.hint) : null,
-      ...(row.follows ?? []).map((each) => element("div", { class: "quiet" },
-        `from it follows ${each.code}${each.location ? ` at ${each.location}` : ""}: ${each.message}`))))));
+      followsText(row.follows ?? [])))));
+}
+
+function followsText(rows) {
+  if (!rows.length) return null;
+  const lines = rows.map((each) => element("div", { class: "quiet" },
+    `${each.code}${each.location ? ` at ${each.location}` : ""}: ${each.message}`));
+  const title = `${rows.length} warning${rows.length > 1 ? "s" : ""} that follow${rows.length > 1 ? "" : "s"} from it`;
+  return element("details", {}, element("summary", {}, title), ...lines);
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shardcore.costs import CollectiveCost, Cost
     from shardcore.costs.records import TimedStep
     from shardcore.report.page.whys import Whys
+    from shardcore.why.remedy import Remedy
 
 MAX_STEPS = 3000
 """How many steps the timeline shows; in a longer program neighbours are merged."""
@@ -34,6 +35,7 @@ def cost_record(
     whys: Whys,
     row_of_value: Mapping[str, int],
     edits: int,
+    known: Iterable[Remedy],
     arguments: Sequence[Port],
     *,
     is_large: bool = False,
@@ -46,12 +48,13 @@ def cost_record(
         whys: collect the explanations of the longest collectives.
         row_of_value: the rows of values by name.
         edits: how many changes of annotations are sought.
+        known: edits that were tried already.
         arguments: those of the program.
         is_large: whether what is made op by op is left out: the timeline, memory over time, and why
             collectives are there.
     """
     rows, row_of = _collectives(cost.collectives, tables)
-    tried = changes(cost, edits)
+    tried = changes(cost, edits, known)
     removing = {row_of[at]: edit for at, edit in tried.removing.items()}
     ranked = sorted(range(len(rows)), key=lambda row: -rows[row]["seconds"])
     for row in {*(() if is_large else ranked[:MAX_WHYS]), *removing}:

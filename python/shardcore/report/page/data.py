@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shardcore.diagnose import diagnostics
-from shardcore.errors import ShardcoreError
+from shardcore.errors import Diagnostic, ShardcoreError
 from shardcore.report.page.changes import Before, costs_record
 from shardcore.report.page.costs import cost_record
 from shardcore.report.page.drawing import frames, graph_record
@@ -55,6 +55,9 @@ def page_data(
     is_large = result.module.num_ops > LARGE
     values = Values(result, tables, whys, before, MOST_VALUES if is_large else None)
     cost, reason = _cost(result, hardware, options)
+    chip = hardware if cost is None or hardware is None else cost.hardware
+    diagnosed = diagnostics(result, chip, cost=cost)
+    remedies = [each.remedy for each in diagnosed if each.remedy is not None]
     record = {
         "version": VERSION,
         "title": result.module.filename,
@@ -69,9 +72,11 @@ def page_data(
         "left_out": values.left_out,
         "cost": None
         if cost is None
-        else cost_record(cost, tables, whys, values.of_entry(), edits, inputs, is_large=is_large),
+        else cost_record(
+            cost, tables, whys, values.of_entry(), edits, remedies, inputs, is_large=is_large
+        ),
         "no_cost": reason,
-        "diagnostics": _diagnostics(result, hardware, cost, tables),
+        "diagnostics": [_diagnostic(each, tables) for each in diagnosed],
         "graph": {"reason": _TOO_LARGE} if is_large else graph_record(result),
         "frames": {"steps": [], "left_out": 0} if is_large else frames(result, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
@@ -111,14 +116,6 @@ def _changes(
     return title if before is None or cost is None else {**title, **costs_record(before, cost)}
 
 
-def _diagnostics(
-    result: Result, hardware: str | Hardware | None, cost: Cost | None, tables: Tables
-) -> list[dict[str, Any]]:
-    """The diagnostics, the most important first."""
-    found = []
-    chip = hardware if cost is None or hardware is None else cost.hardware
-    for each in diagnostics(result, chip, cost=cost):
-        row = each.record()
-        place = row.pop("location")
-        found.append({**row, "place": tables.place(place)})
-    return found
+def _diagnostic(found: Diagnostic, tables: Tables) -> dict[str, Any]:
+    row = found.record()
+    return {**row, "place": tables.place(row.pop("location"))}

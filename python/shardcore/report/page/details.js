@@ -31,6 +31,7 @@ function shardingFact(number, was) {
 
 function openValue(row) {
   const names = row.labels ?? row.names;
+  const count = row.count ?? names.length;
   const title = row.label ?? namesText(names);
   openPanel(title,
     facts([
@@ -46,9 +47,9 @@ function openValue(row) {
     picture(shardingOf(row.sharding), row.shape),
     element("h3", {}, names.length > 1 ? `Why (of ${names[0]})` : "Why"),
     why(row, names[0]),
-    names.length > 1 ? element("details", {}, element("summary", {}, `${countOf(names.length, "value")} alike`),
+    names.length > 1 ? element("details", {}, element("summary", {}, `${countOf(count, "value")} alike`),
       element("p", { class: "names" }, names.slice(0, MAX_NAMES).join(" "),
-        names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "")) : null);
+        count > MAX_NAMES ? ` and ${count - MAX_NAMES} more` : "")) : null);
 }
 
 function stackLinks(place) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardcore import files
+from shardcore.controls import one_line, visible
 from shardcore.report.page.data import page_data
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ def show(
     return Page(
         _PAGE.format(
             policy=escape(_POLICY),
-            title=escape(f"{data['title']} - shardcore"),
+            title=escape(f"{one_line(data['title'])} - shardcore"),
             style=_read("page.css"),
             data=_json(data),
             script="".join(map(_read, SCRIPTS)),
@@ -140,10 +142,20 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
+_ESCAPE = re.compile(r"\\(?:u((?!d[89a-f])[0-9a-f]{4})|.)")
+"""An escape of JSON; with a code unless that is half of a pair."""
+
+
 def _json(data: dict[str, Any]) -> str:
-    """``data`` as JSON that cannot end an HTML element."""
+    """``data`` as JSON that cannot end an HTML element, without control characters and those that
+    change the direction of text."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    text = _ESCAPE.sub(lambda found: _seen(found[0], found[1]), text)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _seen(escape: str, code: str | None) -> str:
+    return escape if code is None else json.dumps(visible(chr(int(code, 16))))[1:-1]
 
 
 @cache

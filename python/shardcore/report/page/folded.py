@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from shardcore.costs.kinds import argument_kind
+from shardcore.costs.kinds import argument_kinds
 from shardcore.labels import folded
 from shardcore.report.page.string_tables import ABSENT, Tables
 from shardcore.report.page.whys import Whys
@@ -22,6 +22,9 @@ SAME = -2
 MAX_FRAMES = 100
 """How many frames of a call stack are kept, innermost first: if stacks are as deep as the program
 is long, the page would grow quadratically."""
+
+MAX_PORTS = 2000
+"""How many of the arguments or results that are alike are named."""
 
 _Key = tuple[Any, ...]
 
@@ -112,7 +115,8 @@ def ports(
     are_results: bool,
 ) -> list[dict[str, Any]]:
     """Return rows of arguments or results, with their ``completed`` and ``annotated`` shardings."""
-    found = []
+    found, completed = [], list(completed)
+    kinds = {} if are_results else argument_kinds(completed)
     for port, written in zip(completed, annotated, strict=True):
         given, number = tables.sharding(written.sharding), tables.sharding(port.sharding)
         was = SAME
@@ -123,9 +127,10 @@ def ports(
     return [
         {
             "label": label,
-            "labels": [port.label or port.name for port, _ in joined],
-            "names": [port.name for port, _ in joined],
-            "kind": "" if are_results else argument_kind(label),
+            "labels": [port.label or port.name for port, _ in joined[:MAX_PORTS]],
+            "names": [port.name for port, _ in joined[:MAX_PORTS]],
+            "count": len(joined),
+            "kind": kinds.get(joined[0][0].name, ""),
             "type": tables.text(format_shape(joined[0][0])),
             "shape": joined[0][0].shape,
             "given": joined[0][1][1],

@@ -44,17 +44,20 @@ function overview() {
 function bestChanges() {
   if (!data.cost?.tried) return null;
   const { best, tried, step, peak_bytes } = data.cost;
-  const found = best.map(({ target, sharding, count, step_seconds, peak_bytes: more, wire_bytes, fits, place }) =>
-    element("li", {}, "annotate ", element("code", {}, target),
+  const said = ({ target, sharding, count, place, line }) => line
+    ? ["write ", element("code", {}, line), " at ", stackLinks(place)]
+    : ["annotate ", element("code", {}, target),
       place < 0 ? null : element("span", {}, ", the constraint of ", stackLinks(place), ","), count > 1 ? ` ×${count} with ` : " with ",
-      element("code", {}, sharding), element("div", { class: "quiet" },
+      element("code", {}, sharding)];
+  const found = best.map(({ step_seconds, peak_bytes: more, wire_bytes, fits, ...edit }) =>
+    element("li", {}, ...said(edit), element("div", { class: "quiet" },
         [`step ${signed(step_seconds, secondsText)} (${secondsText(step + step_seconds)})`,
           `peak ${signed(more, bytesText)} (${bytesText(peak_bytes + more)}, ${fits ? "fits" : "does not fit"})`,
           `sent ${signed(wire_bytes, bytesText)}`].join(", "))));
-  const said = best.length ? `each alone, of ${countOf(tried, "edit")} tried`
+  const text = best.length ? `each alone, of ${countOf(tried, "edit")} tried`
     : `none of ${countOf(tried, "edit")} tried makes the step 1 % shorter${data.cost.fits ? "" : " or the peak lower"}; shardcore plan searches further`;
   return element("section", { id: "best", "aria-labelledby": "best-title" }, element("h2", { id: "best-title" }, "Changes worth most"),
-    found.length ? element("ol", { class: "best" }, ...found) : null, element("p", { class: "quiet" }, said));
+    found.length ? element("ol", { class: "best" }, ...found) : null, element("p", { class: "quiet" }, text));
 }
 
 function axisButtons() {

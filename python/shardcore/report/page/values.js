@@ -6,7 +6,7 @@ for (const row of data.values) {
   row.names = row.names.split(" ").map((name) => inside + name);
   row.times = row.names.length;
 }
-for (const row of [...data.arguments, ...data.results]) row.times = row.names.length;
+for (const row of [...data.arguments, ...data.results]) row.times = row.count;
 
 function valueSearch(row) {
   const axes = shardingOf(row.sharding)?.axes ?? [];

@@ -101,10 +101,10 @@ impl Sets {
             reached[first as usize] = number;
             let mut set: Vec<u32> = vec![first];
             let mut bytes = self.bytes[first as usize];
-            ahead.go_to(&done);
-            ahead.finish();
+            ahead.go_behind(&done);
             // Until none of the kind are left.
             while num_left[kind as usize] > 0 {
+                ahead.go_on(&done);
                 let Some(at) = ahead.next(self, &mut seen, number) else { break };
                 visits += 1;
                 let mut depends = false;
@@ -241,14 +241,29 @@ struct Walk {
     needs: Vec<u32>,
     /// Each op on the stack, where its dependences begin, and the next one to visit.
     open: Vec<(u32, usize, usize)>,
+    /// The number of ops on the stack of another walk that follow those on this stack.
+    num_behind: usize,
 }
 
 impl Walk {
-    /// Copies the position of `other`.
-    fn go_to(&mut self, other: &Self) {
+    /// Goes to the position of `other` once that finishes its last set.
+    ///
+    /// Stacks may be as deep as the block is long, and few of their ops are visited: [`Walk::go_on`] copies them one by one.
+    fn go_behind(&mut self, other: &Self) {
         self.num_roots = other.num_roots;
-        self.needs.clone_from(&other.needs);
-        self.open.clone_from(&other.open);
+        self.needs.clear();
+        self.open.clear();
+        self.num_behind = other.open.len().saturating_sub(1);
+    }
+    /// Continues with the next op on the stack of `other`, which has not moved since, where the own stack is empty.
+    fn go_on(&mut self, other: &Self) {
+        if self.num_behind > 0 && self.open.is_empty() {
+            self.num_behind -= 1;
+            let (at, _, next) = other.open[self.num_behind];
+            let (_, end, _) = other.open[self.num_behind + 1];
+            self.needs.extend_from_slice(&other.needs[next..end]);
+            self.open.push((at, 0, 0));
+        }
     }
     /// The next set all of whose dependences are finished. The walk writes `mark` into `seen` for the sets that it visits.
     fn next(&mut self, sets: &Sets, seen: &mut [u32], mark: u32) -> Option<u32> {
