@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardcore import ParseError
 from shardcore.cli import main
-from shardcore.explain.profile import read_profile
+from shardcore.profiles.profile import read_profile
 
 DUMP = """\
 HloModule jit_f, num_partitions=4

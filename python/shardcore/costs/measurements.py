@@ -18,9 +18,9 @@ from shardcore.calculus.mistakes import choices, mistake
 from shardcore.costs.build import build
 from shardcore.costs.program import Cost
 from shardcore.errors import CalculusError
-from shardcore.explain.profile import read_profile
 from shardcore.partition.counted import local_program
 from shardcore.partition.partitioned import POLICIES, Partitioned
+from shardcore.profiles.profile import read_profile
 
 SHORTEST, LONGEST = 1e-12, 1e9
 """The range of seconds that a measured step may have."""

@@ -12,9 +12,6 @@
 :mod:`~.planned`         the collectives of our plan
 :mod:`~.matching`        which of these are which of those
 :mod:`~.attribution`     both brought together
-:mod:`~.event`           the record of an event of a trace
-:mod:`~.xplane`          the events of an XProf trace
-:mod:`~.profile`         measured times by instruction
 :mod:`~.explained`       :class:`Explained`, the answer
 =======================  ========================================================================
 """
@@ -77,7 +74,7 @@ def explain(
     modules = read(text, name)
     times = None
     if profile is not None:
-        from shardcore.explain.profile import read_profile
+        from shardcore.profiles.profile import read_profile
 
         times = read_profile(profile)
     platform = platform_of(text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardcore.costs.program import Cost
     from shardcore.explain.hlo_text import HloModule
     from shardcore.explain.planned import Planned
-    from shardcore.explain.profile import Profile
+    from shardcore.profiles.profile import Profile
 
 __all__ = ["attributed", "check_same_program", "platform_of"]
 

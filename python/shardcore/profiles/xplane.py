@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardcore.errors import Diagnostic, ParseError
-from shardcore.explain.event import Event
+from shardcore.profiles.event import Event
 from shardcore.protobuf import Message, WireError
 
 __all__ = ["xplane_events"]

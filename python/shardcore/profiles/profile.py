@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore import files
 from shardcore.errors import Diagnostic, ParseError, place_of
-from shardcore.explain.event import Event
-from shardcore.explain.xplane import xplane_events
+from shardcore.profiles.event import Event
+from shardcore.profiles.xplane import xplane_events
 
 if TYPE_CHECKING:
     from shardcore.explain.compiled import Compiled
