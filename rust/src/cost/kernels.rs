@@ -54,6 +54,8 @@ pub struct Kernel {
     pub is_collective: bool,
     /// What one run does.
     pub kind: KernelKind,
+    /// The bytes that XLA's analysis counts for one run.
+    pub accessed: u128,
     /// The number of runs.
     pub runs: u128,
 }
@@ -128,6 +130,7 @@ fn kernels(
                 written: row.written,
             },
             ops: ops.map(|op| (op, program.loc(op))).collect(),
+            accessed: row.accessed,
             is_copy: row.is_copy,
             is_collective: is_collective && !row.is_copy,
             runs: row.runs,

@@ -26,6 +26,8 @@ pub struct KernelRow {
     pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
+    /// The bytes that XLA's analysis counts for each run.
+    pub accessed: u128,
     /// The number of runs.
     pub runs: u128,
 }
@@ -110,6 +112,8 @@ impl Blocks<'_, '_, '_> {
         rows: &mut Vec<KernelRow>,
     ) {
         let fused = self.builder.fused.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut uses = std::mem::take(&mut self.builder.uses);
+        uses.sort_unstable();
         let mut fused_into: FxHashMap<u32, Vec<OpId>> = FxHashMap::default();
         for (kernel, op) in fused {
             fused_into.entry(kernel).or_default().push(op);
@@ -130,9 +134,11 @@ impl Blocks<'_, '_, '_> {
                 continue;
             }
             let Traffic { read, cached, written } = self.traffic(graph, (kernel, at), &mut cache);
+            let accessed = self.builder.bytes_accessed(graph, (kernel, at), &uses);
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
-            rows.push(KernelRow { op: kernel.op, fused, is_copy, read, cached, written, runs });
+            let op = kernel.op;
+            rows.push(KernelRow { op, fused, is_copy, read, cached, written, accessed, runs });
         }
     }
     /// Whether `kernel`, number `at`, is executed: not a bitcast, and not a loop, a branch or a call, which stand for the kernels

@@ -4,6 +4,7 @@ use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::bytes_accessed::Use;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -27,6 +28,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy)]
 pub(in crate::compilers::xla_cpu) struct Visit {
     pub value: ValueId,
+    /// The op that reads it, and the index of the operand; [`OpId::NONE`] if that is a copy.
+    pub user: (OpId, u32),
     /// Whether each element is needed only for the element of the kernel's result at its place.
     pub is_elementwise: bool,
     /// Whether a reduction of a library needs it.
@@ -66,6 +69,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
     /// The ops that are computed in each kernel besides its own, if they are asked for.
     pub(in crate::compilers::xla_cpu) fused: Option<Vec<(u32, OpId)>>,
+    /// The ops in kernels that read what is in memory, if those are asked for.
+    pub(in crate::compilers::xla_cpu) uses: Vec<Use>,
     pub(in crate::compilers::xla_cpu) graph: Graph,
 }
 
@@ -119,6 +124,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             joined,
             kernel_of_joined: FxHashMap::default(),
             fused: None,
+            uses: Vec::new(),
             graph: Graph::default(),
         }
     }

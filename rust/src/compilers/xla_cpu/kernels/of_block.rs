@@ -37,6 +37,7 @@ impl Builder<'_, '_, '_> {
         let program = self.program;
         if let Some(fused) = &mut self.fused {
             fused.clear();
+            self.uses.clear();
         }
         for value in program.block_args(block) {
             let bytes = self.bytes(value);

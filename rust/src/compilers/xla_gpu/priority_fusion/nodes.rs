@@ -1,6 +1,7 @@
 //! The ops of a block as nodes of the fusion graph: the operands that each reads, and the nodes that use it.
 
 use super::expression::{Expression, NONE};
+use super::hero::{Hero, SIGNIFICANT};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -45,6 +46,8 @@ pub struct Node {
     pub is_fused: bool,
     /// Whether it is fused into all of its users.
     pub is_gone: bool,
+    /// Whether it is the last step of a reduction in two steps.
+    pub is_last_step: bool,
     /// Seconds of the kernel.
     pub seconds: f64,
     /// The sum of what its users would save, and the number of users into which it can be fused.
@@ -118,6 +121,7 @@ impl Nodes<'_, '_, '_> {
             num_names: 0,
             is_fused: false,
             is_gone: false,
+            is_last_step: false,
             seconds: 0.0,
             saved: 0.0,
             num_taking: 0,
@@ -174,8 +178,16 @@ impl Nodes<'_, '_, '_> {
             Some(expression) => (Kind::Fusible, expression),
             None => (Kind::Apart, self.apart(op, facts)),
         };
-        let at = self.push(kind, value, expression);
-        if program.kind(op) == OpKind::Reduce {
+        let (value_of_first, expression) = match value {
+            Some(value) if kind == Kind::Fusible => {
+                (self.first_step(op, value, &expression), expression)
+            }
+            _ => (None, expression),
+        };
+        let is_last = value_of_first.is_some();
+        let at = self.push(kind, value, value_of_first.unwrap_or(expression));
+        self.nodes[at as usize].is_last_step = is_last;
+        if program.kind(op) == OpKind::Reduce && !is_last {
             let read = self.given.works.tensors.of(program.operand(op, 0)).elements as f64;
             self.nodes[at as usize].looped = read;
         }
@@ -195,6 +207,33 @@ impl Nodes<'_, '_, '_> {
         if kind == Kind::Fusible {
             self.note_update(op, at);
         }
+    }
+    /// Adds the first step of `op`, if it is a reduction in two steps with this `expression`; returns the expression of the last one.
+    fn first_step(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        expression: &Expression,
+    ) -> Option<Expression> {
+        let Hero::Reduction(whole) = expression.hero else { return None };
+        let ([first, last], left) = whole.steps()?;
+        let read = self.given.works.tensors.of(self.given.program.operand(op, 0)).elements as f64;
+        let mut inner = expression.clone();
+        inner.hero = Hero::Reduction(first);
+        let at = self.push(Kind::Fusible, Some(value), inner);
+        let node = &mut self.nodes[at as usize];
+        for size in [&mut node.bytes, &mut node.written, &mut node.launched] {
+            *size *= left as f64;
+        }
+        node.looped = read;
+        let element = node.element;
+        let mut outer = Expression::new(0.0);
+        (outer.num_moving, outer.num_reductions) = (1, 1);
+        outer.hero = Hero::Reduction(last);
+        outer.has_reduction = left as u128 >= SIGNIFICANT;
+        outer.shared_bytes = last.shared_bytes(element);
+        outer.read(at, 1.0, false);
+        Some(outer)
     }
     /// An in-place update writes only the bytes of the update.
     fn note_update(&mut self, op: OpId, at: u32) {
