@@ -2,9 +2,9 @@
 
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::compilation::Target;
+use crate::compilers::xla_cpu::bytes_accessed::Use;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::compilers::xla_cpu::bytes_accessed::Use;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -12,6 +12,7 @@ use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
+use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
@@ -58,6 +59,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) reshaped_results: FxHashMap<ValueId, u32>,
     /// The copies of the operands of products that reductions take in.
     pub(in crate::compilers::xla_cpu) taken_in: FxHashMap<OpId, Vec<u32>>,
+    /// For groups of merged dots the items of their concatenated operands.
+    pub(in crate::compilers::xla_cpu) concatenations: FxHashMap<u32, u32>,
     pub(in crate::compilers::xla_cpu) reads: Vec<(u32, Read)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
@@ -83,6 +86,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         Target { compiler, space, fused }: Target<'_>,
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
+        if compiler.fuses_by_priority() {
+            layouts.merged = merged_dots(program, works, &mut layouts, functions);
+        }
         let mut storage = Storage::new(program, works, &mut layouts, functions);
         let mut joined = FxHashMap::default();
         if compiler.fuses_by_priority() {
@@ -91,8 +97,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
             }
-            for (set, values) in (0..).zip(&fused.joined) {
-                joined.extend(values.iter().map(|&value| (value, set)));
+            let dots = layouts.merged.groups.iter();
+            let dots = dots.map(|dots| dots.iter().map(|&op| program.result(op, 0)).collect());
+            let sets = fused.joined.iter().cloned().chain(dots);
+            for (set, values) in (0..).zip(sets) {
+                let values: Vec<ValueId> = values;
+                joined.extend(values.into_iter().map(|value| (value, set)));
             }
         }
         if compiler.fuses_products() {
@@ -117,6 +127,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             places: FxHashMap::default(),
             reshaped_results: FxHashMap::default(),
             taken_in: FxHashMap::default(),
+            concatenations: FxHashMap::default(),
             reads: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
@@ -333,6 +344,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         for (index, value) in program.operands(op).enumerate() {
             let value = self.storage.equal.first(value);
+            if let Some(joined) = self.concatenated(op, index) {
+                copies.push(joined);
+                continue;
+            }
             let folded = self.layouts.folded(program, self.works, op, (index, value));
             let order = match folded {
                 Some(_) => None,

@@ -2,6 +2,7 @@
 
 pub mod builder;
 mod collective_sets;
+mod concatenated_operands;
 pub mod graph;
 pub mod hoisted;
 mod of_block;

@@ -101,6 +101,7 @@ impl Builder<'_, '_, '_> {
         self.taken_in.clear();
         self.places.clear();
         self.kernel_of_joined.clear();
+        self.concatenations.clear();
         graph
     }
 }

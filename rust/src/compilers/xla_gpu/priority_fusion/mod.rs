@@ -15,11 +15,12 @@ mod nodes;
 mod op_expressions;
 mod performance_model;
 mod softmax_rewriter;
-mod topological_order;
+pub(in crate::compilers) mod topological_order;
 
 use self::can_fuse::can_fuse;
 use self::multi_output_fusion::joined;
-use self::nodes::{is_run, nodes_of, Given, Kind, Node};
+pub use self::nodes::is_run;
+use self::nodes::{nodes_of, Given, Kind, Node};
 use self::performance_model::{fused_seconds, seconds, LAUNCH};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;

@@ -60,10 +60,8 @@ impl Nodes<'_, '_, '_> {
         let value = program.operand(op, 1);
         let is_float = !self.given.works.tensors.element(value).contains('i');
         let made_by = program.defining_op(value).map(|op| program.op_name(op));
-        let is_inverted = matches!(
-            made_by,
-            Some("stablehlo.sqrt" | "stablehlo.rsqrt" | "stablehlo.exponential")
-        );
+        let is_inverted =
+            matches!(made_by, Some("stablehlo.sqrt" | "stablehlo.rsqrt" | "stablehlo.exponential"));
         is_float && (is_inverted || splat(program, value).is_some())
     }
     /// As [`Nodes::expression`], for an op that is not elementwise and whose result has `elements` elements.
