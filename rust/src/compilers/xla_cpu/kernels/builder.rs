@@ -208,7 +208,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     fn update_of(&self, value: ValueId, uses: u32) -> Option<OpId> {
         let value = self.storage.equal.first(value);
         let update = self.program.defining_op(value)?;
-        let is_update = self.program.op_name(update) == "stablehlo.dynamic_update_slice";
+        let is_update = self.program.op_name(update) == "stablehlo.dynamic_update_slice"
+            && !self.layouts.compiler().fuses_by_priority();
         (is_update && self.storage.uses(value) > uses).then_some(update)
     }
     /// Makes the result of `update` once more, as `value`, for `op`, which reads it in other dims: XLA fuses the update with

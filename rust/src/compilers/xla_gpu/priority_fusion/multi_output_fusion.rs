@@ -199,6 +199,7 @@ fn is_loop_producer(node: &Node) -> bool {
     };
     node.kind == Kind::Fusible
         && node.value.is_some()
+        && !node.is_last_step
         && is_loop
         && expression.updated == NONE
         && !expression.has_transpose

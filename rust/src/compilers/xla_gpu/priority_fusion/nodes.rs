@@ -1,7 +1,8 @@
 //! The ops of a block as nodes of the fusion graph: the operands that each reads, and the nodes that use it.
 
 use super::expression::{Expression, NONE};
-use super::hero::{Hero, SIGNIFICANT};
+use super::flops::flops_of_element;
+use super::hero::{Hero, Reduction, SIGNIFICANT};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -178,14 +179,14 @@ impl Nodes<'_, '_, '_> {
             Some(expression) => (Kind::Fusible, expression),
             None => (Kind::Apart, self.apart(op, facts)),
         };
-        let (value_of_first, expression) = match value {
-            Some(value) if kind == Kind::Fusible => {
-                (self.first_step(op, value, &expression), expression)
-            }
-            _ => (None, expression),
+        let last = match (value, kind) {
+            (Some(value), Kind::Fusible) => self.first_step(op, value, &expression),
+            (Some(value), Kind::Apart) => self.split_dot(op, value, &expression),
+            _ => None,
         };
-        let is_last = value_of_first.is_some();
-        let at = self.push(kind, value, value_of_first.unwrap_or(expression));
+        let is_last = last.is_some();
+        let kind = if is_last { Kind::Fusible } else { kind };
+        let at = self.push(kind, value, last.unwrap_or(expression));
         self.nodes[at as usize].is_last_step = is_last;
         if program.kind(op) == OpKind::Reduce && !is_last {
             let read = self.given.works.tensors.of(program.operand(op, 0)).elements as f64;
@@ -234,6 +235,35 @@ impl Nodes<'_, '_, '_> {
         outer.shared_bytes = last.shared_bytes(element);
         outer.read(at, 1.0, false);
         Some(outer)
+    }
+    /// Adds `op` without the sum of its parts, if it is a dot that is split along its contracting dims; returns the expression of
+    /// that sum.
+    fn split_dot(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        expression: &Expression,
+    ) -> Option<Expression> {
+        let Given { program, works, layouts, .. } = &mut *self.given;
+        let parts = layouts.split_k(program, works, op);
+        if parts <= 1 {
+            return None;
+        }
+        let at = self.push(Kind::Apart, None, expression.clone());
+        let elements = self.given.works.tensors.of(value).elements as f64;
+        let node = &mut self.nodes[at as usize];
+        node.element = 4.0;
+        node.bytes = elements * parts as f64 * node.element;
+        let mut sum =
+            Expression::new((parts - 1) as f64 * elements * flops_of_element("add", "f32"));
+        (sum.num_moving, sum.has_reduction) = (1, parts >= SIGNIFICANT);
+        let sizes = [parts as i64, elements as i64];
+        if let Some(hero) = Reduction::of(&sizes, &[0]).filter(Reduction::is_emitted) {
+            (sum.hero, sum.num_reductions) = (Hero::Reduction(hero), 1);
+            sum.shared_bytes = hero.shared_bytes(4.0);
+        }
+        sum.read(at, 1.0, false);
+        Some(sum)
     }
     /// An in-place update writes only the bytes of the update.
     fn note_update(&mut self, op: OpId, at: u32) {
