@@ -79,21 +79,51 @@ pub struct Nodes<'g, 'n, 'a> {
     block: BlockId,
     pub nodes: Vec<Node>,
     pub of_value: FxHashMap<ValueId, u32>,
+    /// For slices of merged dots the node of the dot.
+    slices: FxHashMap<ValueId, u32>,
 }
 
 /// The nodes of `block`.
 pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
     let program = given.program;
-    let mut made = Nodes { given, block, nodes: Vec::new(), of_value: FxHashMap::default() };
+    let (of_value, slices) = Default::default();
+    let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices };
     for op in program.block_ops(block) {
         made.add_op(op);
     }
     made.note_users();
+    made.drop_unused_slices();
     made.rewrite_normalizations(program.block_ops(block));
     made.nodes
 }
 
 impl Nodes<'_, '_, '_> {
+    /// The node of the merged dot of which `value` is a slice, or a bitcast of one.
+    fn sliced(&self, mut value: ValueId) -> Option<u32> {
+        loop {
+            if let Some(&whole) = self.slices.get(&value) {
+                return Some(whole);
+            }
+            let op = self.given.program.defining_op(value)?;
+            if !self.given.storage.facts.has(op, Fact::NAME) {
+                return None;
+            }
+            value = self.given.storage.equal.first(self.given.program.operand(op, 0));
+        }
+    }
+    /// Slices of merged dots that only the kernels of dots read are not written.
+    fn drop_unused_slices(&mut self) {
+        for value in self.slices.keys() {
+            let at = self.of_value[value] as usize;
+            let mut users = std::mem::take(&mut self.nodes[at].users);
+            users.retain(|&user| {
+                let user = &self.nodes[user as usize];
+                user.kind != Kind::Bitcast || !user.users.is_empty()
+            });
+            self.nodes[at].is_gone = users.is_empty();
+            self.nodes[at].users = users;
+        }
+    }
     /// Records the users of each node.
     fn note_users(&mut self) {
         for at in 0..self.nodes.len() {
@@ -237,7 +267,7 @@ impl Nodes<'_, '_, '_> {
         Some(outer)
     }
     /// Adds `op` without the sum of its parts, if it is a dot that is split along its contracting dims; returns the expression of
-    /// that sum.
+    /// that sum. Of a merged dot, the result is a slice.
     fn split_dot(
         &mut self,
         op: OpId,
@@ -246,10 +276,20 @@ impl Nodes<'_, '_, '_> {
     ) -> Option<Expression> {
         let Given { program, works, layouts, .. } = &mut *self.given;
         let parts = layouts.split_k(program, works, op);
-        if parts <= 1 {
+        let is_merged = layouts.merged.parts.contains_key(&op);
+        if parts <= 1 && !is_merged {
             return None;
         }
         let at = self.push(Kind::Apart, None, expression.clone());
+        if parts <= 1 {
+            let bytes = self.given.works.tensors.bytes(value) as f64;
+            self.nodes[at as usize].bytes = bytes;
+            let mut slice = Expression::new(0.0);
+            slice.num_moving = 1;
+            slice.read(at, 1.0, false);
+            self.slices.insert(value, at);
+            return Some(slice);
+        }
         let elements = self.given.works.tensors.of(value).elements as f64;
         let node = &mut self.nodes[at as usize];
         node.element = 4.0;
@@ -289,7 +329,11 @@ impl Nodes<'_, '_, '_> {
             let is_copied = facts.has(Fact::OPAQUE)
                 && folded.is_none()
                 && layouts.copies(program, works, op, index);
-            let node = self.node(folded.unwrap_or(value));
+            let used = folded.unwrap_or(value);
+            let is_product = facts.has(Fact::PRODUCT) && !is_copied;
+            // The kernel of a dot slices its operands.
+            let whole = if is_product { self.sliced(used) } else { None };
+            let node = whole.unwrap_or_else(|| self.node(used));
             if node == NONE {
                 continue;
             }
