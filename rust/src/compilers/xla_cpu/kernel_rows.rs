@@ -1,8 +1,10 @@
 //! The kernels of a program as rows: the ops of each, and the bytes that it reads and writes.
 
 use crate::compilers::compilation::Target;
+use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
+use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::Blocks;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -91,6 +93,9 @@ pub fn kernel_rows(
                 blocks.graph_of(block).0
             };
             blocks.add_rows(block, &graph, Cache::new(cache_bytes), &mut rows);
+            if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
+                blocks.add_carried(block, &graph, &mut rows);
+            }
             for op in program.block_ops(block) {
                 if blocks.builder.works.movement(op) == Movement::Inside {
                     let regions = program.op_regions(op);
@@ -134,11 +139,65 @@ impl Blocks<'_, '_, '_> {
                 continue;
             }
             let Traffic { read, cached, written } = self.traffic(graph, (kernel, at), &mut cache);
-            let accessed = self.builder.bytes_accessed(graph, (kernel, at), &uses);
+            let mut accessed = self.builder.bytes_accessed(graph, (kernel, at), &uses);
+            if kernel.built == NONE {
+                accessed = read.saturating_add(written);
+            }
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
             let op = kernel.op;
             rows.push(KernelRow { op, fused, is_copy, read, cached, written, accessed, runs });
+        }
+    }
+    /// Adds the copies of what a loop carries: a value that is computed while the one of the trip before is still read is copied into
+    /// the buffer of that at the end of the trip.
+    ///
+    /// Source: XLA's `CopyInsertion`.
+    fn add_carried(&mut self, block: BlockId, graph: &Graph, rows: &mut Vec<KernelRow>) {
+        let mut copied: Vec<u32> = Vec::new();
+        let mut writes: Vec<Write> = Vec::new();
+        for (&returned, argument) in graph.returned.iter().zip(0..) {
+            if returned == NONE {
+                continue;
+            }
+            let made = graph.stored_as(returned);
+            let mut first = made;
+            while graph.items[first as usize].over != NONE {
+                first = graph.stored_as(graph.items[first as usize].over);
+            }
+            if first == argument {
+                continue;
+            }
+            match graph.items[made as usize].made_by {
+                NONE => copied.push(made),
+                kernel => writes.push(Write { kernel, over: argument }),
+            }
+        }
+        let bytes = |item: u32| graph.items[item as usize].bytes;
+        let is_in_place = |at: usize, read: Read| {
+            let kernel = writes[at].kernel;
+            let is_as_large = |&made: &u32| bytes(made) == bytes(graph.stored_as(read.item));
+            graph.kernels[kernel as usize].is_elementwise
+                && read.is_elementwise
+                && graph.makes(kernel).iter().any(is_as_large)
+        };
+        let are_apart = are_read_apart(graph, &writes, is_in_place);
+        let apart = writes.iter().zip(are_apart).filter(|(_, reader)| reader.is_some());
+        copied.extend(apart.map(|(write, _)| write.over));
+        let runs = self.execution.times(block);
+        let op = self.builder.program.last_op(block);
+        for item in copied.into_iter().filter(|&item| bytes(item) > 0) {
+            let bytes = bytes(item);
+            rows.push(KernelRow {
+                op,
+                fused: Vec::new(),
+                is_copy: true,
+                read: bytes,
+                cached: 0,
+                written: bytes,
+                accessed: bytes.saturating_mul(2),
+                runs,
+            });
         }
     }
     /// Whether `kernel`, number `at`, is executed: not a bitcast, and not a loop, a branch or a call, which stand for the kernels
@@ -157,6 +216,14 @@ impl Blocks<'_, '_, '_> {
         let is_name = !makes.is_empty()
             && makes.iter().all(|&item| graph.items[item as usize].name_of != NONE);
         !(has_inside || is_name || is_known || kernel.is_name)
+    }
+    /// Whether `kernel` is the copy of `item`, all of whose elements are the same: it writes these anew.
+    fn is_splat_copy(&self, graph: &Graph, kernel: &Kernel, item: u32) -> bool {
+        let program = self.builder.program;
+        let made_by = program.defining_op(graph.items[item as usize].value);
+        kernel.built == NONE
+            && self.builder.layouts.compiler().fuses_by_priority()
+            && made_by.is_some_and(|op| splat(program, program.result(op, 0)).is_some())
     }
     /// The bytes that `kernel`, number `at`, reads and writes. An in-place update counts only the updated bytes of its buffer.
     fn traffic(
@@ -179,6 +246,7 @@ impl Blocks<'_, '_, '_> {
         for (item, bytes) in reads.into_iter().filter(|&(item, _)| !is_updated(item)) {
             let whole = graph.items[item as usize].bytes;
             let bytes = whole.min(bytes.into());
+            let bytes = if self.is_splat_copy(graph, kernel, item) { 0 } else { bytes };
             traffic.read = traffic.read.saturating_add(bytes);
             // Of what is sliced or gathered it may be another part each time.
             if cache.touch(item, bytes) && bytes == whole {
