@@ -5,22 +5,13 @@
 
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Use};
 use crate::index::OpId;
 use crate::ir::OpKind;
 use crate::work::ops::Measure;
 
 /// Bytes of a pointer in the table of a tuple.
 const POINTER: u128 = 8;
-
-/// A read of an item by an op in a kernel.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Use {
-    kernel: u32,
-    item: u32,
-    /// The op, and the index of the operand; [`OpId::NONE`] for a copy.
-    user: (OpId, u32),
-}
 
 impl Builder<'_, '_, '_> {
     /// Records that `user` reads `item` in `kernel`, if that is asked for.
@@ -31,8 +22,8 @@ impl Builder<'_, '_, '_> {
         item: u32,
         user: (OpId, u32),
     ) {
-        if self.fused.is_some() {
-            self.uses.push(Use { kernel, item, user });
+        if let Some(uses) = &mut self.uses {
+            uses.push(Use { kernel, item, user });
         }
     }
     /// The bytes of `kernel`, number `at`. `uses` are all uses in the block, sorted.
@@ -96,14 +87,9 @@ impl Builder<'_, '_, '_> {
     /// The bytes of `item` as a parameter. The parts of a dot that is split along its contracting dims, and of dots that are merged,
     /// are parts of one array.
     fn parameter_bytes(&mut self, graph: &Graph, item: u32) -> u128 {
-        let item = &graph.items[graph.stored_as(item) as usize];
-        let made_by = graph.kernels.get(item.made_by as usize).filter(|kernel| kernel.is_op);
-        let product = made_by.and_then(|_| self.program.defining_op(item.value));
-        match product.and_then(|op| Some((op, *self.layouts.merged.parts.get(&op)?))) {
-            Some((op, part)) if self.layouts.split_k(self.program, self.works, op) > 1 => {
-                item.bytes.saturating_mul(part.all) / part.own.max(1)
-            }
-            _ => item.bytes,
+        match self.part_of_merged(graph, item) {
+            Some((bytes, false)) => bytes,
+            _ => graph.items[graph.stored_as(item) as usize].bytes,
         }
     }
     /// The bytes read of a parameter of so many bytes by the ops `users`, each once.

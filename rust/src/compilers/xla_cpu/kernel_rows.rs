@@ -28,7 +28,7 @@ pub struct KernelRow {
     pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
-    /// The bytes that XLA's analysis counts for each run.
+    /// The bytes that XLA's analysis counts for each run, if they are asked for.
     pub accessed: u128,
     /// The number of runs.
     pub runs: u128,
@@ -68,7 +68,7 @@ impl Cache {
 }
 
 /// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. The chip
-/// has a cache of `cache_bytes`.
+/// has a cache of `cache_bytes`; `counts_accessed`: whether to count what XLA's analysis counts.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,
@@ -76,9 +76,11 @@ pub fn kernel_rows(
     entry: FuncId,
     donated: &[(usize, ValueId)],
     (target, cache_bytes): (Target<'_>, u128),
+    counts_accessed: bool,
 ) -> Vec<KernelRow> {
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     blocks.builder.fused = Some(Vec::new());
+    blocks.builder.uses = counts_accessed.then(Vec::new);
     let mut rows = Vec::new();
     for &func in execution.functions.iter().rev() {
         let Some(body) = program.func_body(func).get() else { continue };
@@ -117,8 +119,10 @@ impl Blocks<'_, '_, '_> {
         rows: &mut Vec<KernelRow>,
     ) {
         let fused = self.builder.fused.as_mut().map(std::mem::take).unwrap_or_default();
-        let mut uses = std::mem::take(&mut self.builder.uses);
-        uses.sort_unstable();
+        let mut uses = self.builder.uses.as_mut().map(std::mem::take);
+        if let Some(uses) = &mut uses {
+            uses.sort_unstable();
+        }
         let mut fused_into: FxHashMap<u32, Vec<OpId>> = FxHashMap::default();
         for (kernel, op) in fused {
             fused_into.entry(kernel).or_default().push(op);
@@ -139,10 +143,12 @@ impl Blocks<'_, '_, '_> {
                 continue;
             }
             let Traffic { read, cached, written } = self.traffic(graph, (kernel, at), &mut cache);
-            let mut accessed = self.builder.bytes_accessed(graph, (kernel, at), &uses);
-            if kernel.built == NONE {
-                accessed = read.saturating_add(written);
-            }
+            let accessed = match &uses {
+                Some(uses) if kernel.built != NONE => {
+                    self.builder.bytes_accessed(graph, (kernel, at), uses)
+                }
+                _ => read.saturating_add(written),
+            };
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
             let op = kernel.op;
@@ -183,7 +189,10 @@ impl Blocks<'_, '_, '_> {
         };
         let are_apart = are_read_apart(graph, &writes, is_in_place);
         let apart = writes.iter().zip(are_apart).filter(|(_, reader)| reader.is_some());
-        copied.extend(apart.map(|(write, _)| write.over));
+        // What takes the place of another argument is copied before that is overwritten.
+        let apart: Vec<u32> = apart.map(|(write, _)| write.over).collect();
+        let rotated = copied.clone();
+        copied.extend(apart.into_iter().filter(|over| !rotated.contains(over)));
         let runs = self.execution.times(block);
         let op = self.builder.program.last_op(block);
         for item in copied.into_iter().filter(|&item| bytes(item) > 0) {
@@ -237,14 +246,20 @@ impl Blocks<'_, '_, '_> {
         let over = graph.makes(at).iter().map(|&item| graph.items[item as usize].over);
         let over: Vec<u32> = over.filter(|&item| is_update && item != NONE).collect();
         // What several ops of a kernel read is read once.
-        let reads = graph.reads(at).iter().map(|one| (graph.stored_as(one.item), one.bytes));
-        let mut reads: Vec<(u32, u64)> = reads.collect();
+        let mut reads: Vec<(u32, u64)> = Vec::with_capacity(graph.reads(at).len());
+        for one in graph.reads(at) {
+            // Parts of merged dots are read each by itself.
+            let part = self.builder.part_of_merged(graph, one.item);
+            let part = part.map(|(bytes, _)| u64::try_from(bytes).unwrap_or(u64::MAX));
+            let item = if part.is_some() { one.item } else { graph.stored_as(one.item) };
+            reads.push((item, one.bytes.min(part.unwrap_or(u64::MAX))));
+        }
         reads.sort_unstable_by_key(|&(item, bytes)| (item, std::cmp::Reverse(bytes)));
         reads.dedup_by_key(|one| one.0);
         let is_updated = |item| over.iter().any(|&other| graph.stored_as(other) == item);
         let mut traffic = Traffic::default();
         for (item, bytes) in reads.into_iter().filter(|&(item, _)| !is_updated(item)) {
-            let whole = graph.items[item as usize].bytes;
+            let whole = graph.items[graph.stored_as(item) as usize].bytes;
             let bytes = whole.min(bytes.into());
             let bytes = if self.is_splat_copy(graph, kernel, item) { 0 } else { bytes };
             traffic.read = traffic.read.saturating_add(bytes);

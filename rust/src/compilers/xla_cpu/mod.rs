@@ -14,7 +14,7 @@
 pub(crate) mod breadth_first_scheduler;
 pub mod buffer_assignment;
 mod by_signature;
-pub(crate) mod bytes_accessed;
+mod bytes_accessed;
 mod copy_insertion;
 pub mod cost_analysis;
 pub(crate) mod fusion;

@@ -3,43 +3,20 @@
 //!
 //! Source: XLA's `DotMerger`.
 
+use super::merged_dots::{MergedDots, Part};
 use super::priority_fusion::is_run;
 use super::priority_fusion::topological_order::TopologicalOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::index::{BlockId, OpId, ValueId};
+use crate::index::{BlockId, OpId, StrId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Of two dots that are merged, one has at most this many bytes of operands and results.
 const MAX_BYTES: u128 = 32 << 20;
 
 /// Kernels of dots concatenate operands whose sizes are multiples of this one. Source: XLA's `GemmFusion`.
 const LEAST_FRAGMENT: u128 = 64;
-
-/// The dots that are merged, and what they are merged to.
-#[derive(Debug, Default)]
-pub struct MergedDots {
-    /// The dots of each merged one.
-    pub groups: Vec<Vec<OpId>>,
-    /// Each of them as a part of the merged one.
-    pub parts: FxHashMap<OpId, Part>,
-}
-
-/// A dot as a part of a merged one.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// The index of its group.
-    pub group: u32,
-    /// The index of the operand that it does not share.
-    pub side: usize,
-    /// The elements of the dims of that operand that are neither contracted nor batch dims; of all parts, and of this one.
-    pub all: u128,
-    /// See [`Part::all`].
-    pub own: u128,
-    /// Whether the concatenation of the operands is a kernel of its own.
-    pub is_concatenated: bool,
-}
 
 /// An operand of a dot as it is shared: on which side it is, the value that is read, and its batch, free and contracted dims.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,7 +31,7 @@ struct Dot {
     op: OpId,
     /// The index of the operand that others share.
     index: usize,
-    types: [String; 3],
+    types: [StrId; 3],
     bytes: u128,
     /// Elements of the free dims of the other operand; 0 if there are none.
     free: u128,
@@ -105,10 +82,10 @@ impl MergedDots {
         let mut order = Dependences::new(program, block);
         let mut classes: Vec<_> = classes.into_iter().collect();
         classes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let mut done: FxHashMap<OpId, ()> = FxHashMap::default();
+        let mut done: FxHashSet<OpId> = FxHashSet::default();
         for (_, dots) in classes {
             let mut left: Vec<Dot> =
-                dots.into_iter().filter(|dot| !done.contains_key(&dot.op)).collect();
+                dots.into_iter().filter(|dot| !done.contains(&dot.op)).collect();
             while !left.is_empty() {
                 let mut first = left.remove(0);
                 let mut group = vec![first.op];
@@ -129,11 +106,11 @@ impl MergedDots {
                 });
                 if group.len() > 1 {
                     let is_concatenated = sizes.iter().any(|size| size % LEAST_FRAGMENT != 0);
-                    for (&op, own) in group.iter().zip(sizes) {
-                        done.insert(op, ());
+                    for &op in &group {
+                        done.insert(op);
                         let group = self.groups.len() as u32;
                         let (side, all) = (1 - first.index, first.free);
-                        self.parts.insert(op, Part { group, side, all, own, is_concatenated });
+                        self.parts.insert(op, Part { group, side, all, is_concatenated });
                     }
                     self.groups.push(group);
                 }
@@ -163,7 +140,7 @@ impl Layouts {
         }
         let result = program.result(op, 0);
         let values = [read, other, result];
-        let types = values.map(|value| works.tensors.element(value).to_owned());
+        let types = values.map(|value| works.tensors.of(value).element);
         let bytes = values.iter().map(|&value| works.tensors.bytes(value)).sum();
         let sizes = works.tensors.of(other).dims.as_deref()?;
         let sizes = free.iter().map(|&dim| sizes.get(dim).map_or(0, |&size| size.max(0) as u128));

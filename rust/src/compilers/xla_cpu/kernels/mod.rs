@@ -2,8 +2,9 @@
 
 pub mod builder;
 mod collective_sets;
-mod concatenated_operands;
 pub mod graph;
 pub mod hoisted;
+mod merged_dots;
 mod of_block;
 pub mod operands;
+mod slice_updates;

@@ -37,7 +37,9 @@ impl Builder<'_, '_, '_> {
         let program = self.program;
         if let Some(fused) = &mut self.fused {
             fused.clear();
-            self.uses.clear();
+        }
+        if let Some(uses) = &mut self.uses {
+            uses.clear();
         }
         for value in program.block_args(block) {
             let bytes = self.bytes(value);
@@ -102,6 +104,8 @@ impl Builder<'_, '_, '_> {
         self.places.clear();
         self.kernel_of_joined.clear();
         self.concatenations.clear();
+        self.merged_results.clear();
+        self.transposed.clear();
         graph
     }
 }

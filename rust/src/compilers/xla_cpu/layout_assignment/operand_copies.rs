@@ -14,7 +14,7 @@ use crate::compilers::xla_cpu::layout_assignment::dim_orders::{
     gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
     Reading,
 };
-use crate::compilers::xla_gpu::dot_merger::MergedDots;
+use crate::compilers::xla_gpu::merged_dots::MergedDots;
 use crate::compilers::xla_gpu::splitk_rewriter::split_k;
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};

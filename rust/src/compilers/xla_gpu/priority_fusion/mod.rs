@@ -24,6 +24,7 @@ use self::nodes::{nodes_of, Given, Kind, Node};
 use self::performance_model::{fused_seconds, seconds, LAUNCH};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_gpu::merged_dots::MergedDots;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::Program;
 use crate::work::cached::Works;
@@ -37,6 +38,8 @@ pub struct Fused {
     pub stored: Vec<Stored>,
     /// The values that a multi-output kernel writes, for each such kernel.
     pub joined: Vec<Vec<ValueId>>,
+    /// The dots that are merged.
+    pub merged: MergedDots,
 }
 
 /// How a value that is a candidate for fusion is stored.
@@ -58,7 +61,8 @@ pub fn fused(
     storage: &Storage,
     functions: &[OpId],
 ) -> Fused {
-    let mut found = Fused::default();
+    let merged = layouts.merged.clone();
+    let mut found = Fused { merged, ..Fused::default() };
     let mut given = Given { program, works, layouts, storage };
     for &func in functions {
         for op in program.pre_order(func) {

@@ -113,8 +113,11 @@ impl Nodes<'_, '_, '_> {
     }
     /// Slices of merged dots that only the kernels of dots read are not written.
     fn drop_unused_slices(&mut self) {
-        for value in self.slices.keys() {
-            let at = self.of_value[value] as usize;
+        for at in 0..self.nodes.len() {
+            let Node { value, is_last_step, .. } = self.nodes[at];
+            if !is_last_step || value.is_none_or(|value| !self.slices.contains_key(&value)) {
+                continue;
+            }
             let mut users = std::mem::take(&mut self.nodes[at].users);
             users.retain(|&user| {
                 let user = &self.nodes[user as usize];
@@ -302,6 +305,7 @@ impl Nodes<'_, '_, '_> {
             (sum.hero, sum.num_reductions) = (Hero::Reduction(hero), 1);
             sum.shared_bytes = hero.shared_bytes(4.0);
         }
+        sum.is_tileable = true;
         sum.read(at, 1.0, false);
         Some(sum)
     }
