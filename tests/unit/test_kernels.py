@@ -112,6 +112,101 @@ def test_a_loop_runs_its_kernels_each_trip() -> None:
     assert (product.count, product.flops) == (10, 2 * 1024**3)
 
 
+def test_a_value_that_a_loop_reads_while_it_makes_the_next_is_copied() -> None:
+    body = f"""
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %ten = stablehlo.constant dense<10> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %x = %a0, %y = %a1) : tensor<i32>, {ROWS}, {ROWS}
+  cond {{
+    %c = stablehlo.compare LT, %i, %ten : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %p = stablehlo.dot %x, %a0 : ({ROWS}, {ROWS}) -> {ROWS}
+    %n = stablehlo.negate %y : {ROWS}
+    stablehlo.return %next, %p, %n : tensor<i32>, {ROWS}, {ROWS}
+  }}
+  return %0#1, %0#2 : {ROWS}, {ROWS}"""
+    found = cost(body, 2, f"{ROWS}, {ROWS}").kernels
+    [copy] = [row for row in found if row.is_copy and row.count == 10]
+    assert copy.read_bytes == copy.written_bytes == 4 * MIB
+
+
+def test_dots_that_share_an_operand_are_one_kernel() -> None:
+    of_rows = f"contracting_dims = [1] x [0] : ({ROWS}, {ROWS}) -> {ROWS}"
+    body = [
+        f"%0 = stablehlo.dot_general %a0, %a1, {of_rows}",
+        f"%1 = stablehlo.dot_general %a0, %a2, {of_rows}",
+        elementwise("multiply", "%2", "%0", "%1"),
+        f"return %2 : {ROWS}",
+    ]
+    text = "\n".join(body)
+    product, joined = cost(text, 3).kernels
+    assert (product.read_bytes, product.written_bytes) == (12 * MIB, 8 * MIB)
+    assert (joined.read_bytes, joined.written_bytes) == (8 * MIB, 4 * MIB)
+    # The second one reads the first one's result.
+    after = text.replace("%a0, %a2", "%0, %a2")
+    assert len([row for row in cost(after, 3).kernels if row.flops == 2 * 1024**3]) == 2
+
+
+def test_xla_counts_a_read_for_each_slice_and_broadcast() -> None:
+    part = "tensor<512x1024xf32>"
+    body = f"""
+  %0 = stablehlo.slice %a0 [0:512, 0:1024] : ({ROWS}) -> {part}
+  %1 = stablehlo.slice %a0 [256:768, 0:1024] : ({ROWS}) -> {part}
+  %2 = stablehlo.add %0, %1 : {part}
+  return %2 : {part}"""
+    [kernel] = cost(body, 1, part).kernels
+    assert kernel.bytes_accessed == 6 * MIB
+    column = "tensor<1024xf32>"
+    body = f"""
+  %0 = stablehlo.broadcast_in_dim %b, dims = [0] : ({column}) -> {ROWS}
+  %1 = stablehlo.broadcast_in_dim %b, dims = [1] : ({column}) -> {ROWS}
+  %2 = stablehlo.add %0, %1 : {ROWS}
+  return %2 : {ROWS}"""
+    text = f"func.func @main(%b: {column}) -> ({ROWS}) {{{body}\n}}"
+    [kernel] = Module.parse(text).propagate().cost("h100").kernels
+    assert kernel.bytes_accessed == 2 * 4096 + 4 * MIB
+
+
+def test_xla_counts_both_halves_of_a_collective_and_no_library() -> None:
+    product = f"""
+sdy.mesh @mesh = <["x"=8]>
+func.func @main(%a: {ROWS} {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"x"}}]>}},
+    %b: {ROWS} {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> {ROWS} {{
+  %0 = stablehlo.dot %a, %b : ({ROWS}, {ROWS}) -> {ROWS}
+  return %0 : {ROWS}
+}}"""
+    found = Module.parse(product).propagate().cost("h100").kernels
+    [sent] = [row for row in found if row.is_collective]
+    assert (sent.bytes, sent.bytes_accessed) == (8 * MIB, 16 * MIB)
+    image, filters = "tensor<8x32x32x16xf32>", "tensor<3x3x16x16xf32>"
+    body = f"""
+  %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {{pad = [[1, 1], [1, 1]]}}
+    {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : ({image}, {filters}) -> {image}
+  return %0 : {image}"""
+    text = f"func.func @main(%a: {image}, %b: {filters}) -> {image} {{{body}\n}}"
+    found = Module.parse(text).propagate().cost("h100").kernels
+    [library] = [row for row in found if row.name.endswith("convolution") and not row.is_copy]
+    assert library.bytes > 0 == library.bytes_accessed
+
+
+def test_a_long_sum_takes_two_kernels() -> None:
+    tall, row = "tensor<32768x32xf32>", "tensor<32xf32>"
+    body = f"""
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+      : ({tall}, tensor<f32>) -> {row}
+  return %0 : {row}"""
+    text = f"func.func @main(%a: {tall}) -> {row} {{{body}\n}}"
+    first, second = Module.parse(text).propagate().cost("h100").kernels
+    assert (first.read_bytes, first.written_bytes) == (4 * MIB, 128 * 128)
+    assert (second.read_bytes, second.written_bytes) == (128 * 128, 128)
+
+
 @pytest.mark.parametrize("compiler", ["xla-gpu", "xla-tpu", "xla-cpu", "none"])
 def test_all_compilers_have_kernels(compiler: str) -> None:
     body = elementwise("add", "%0", "%a0", "%a1") + f"\nreturn %0 : {ROWS}"

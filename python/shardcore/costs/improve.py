@@ -22,6 +22,7 @@ PASSES = (
     "hoist-loop-invariant-collectives",
     "merge-equal-collectives",
     "remove-unused-ops",
+    "scatter-add-folder",
     "top-k-of-shards",
     "while-loop-all-reduce-code-motion",
 )

@@ -29,6 +29,9 @@ class Kernel:
     transcendentals: int
     read_bytes: int
     written_bytes: int
+    bytes_accessed: int
+    """What XLA's ``cost_analysis()`` counts, which is not what it moves: a call of a library is
+    nothing, and an asynchronous collective is counted when it starts and when it is done."""
     seconds: float
     """Seconds at achieved rates; for a collective, at the full bandwidth of its links."""
     count: int

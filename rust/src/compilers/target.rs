@@ -117,7 +117,8 @@ impl Compiler {
             Self::XlaGpu => {
                 "top-k-of-shards,all-reduce-folder,all-gather-dynamic-slice-simplifier,\
                  all-reduce-reassociate,while-loop-all-reduce-code-motion,\
-                 all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,remove-unused-ops"
+                 all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,\
+                 scatter-add-folder,remove-unused-ops"
             }
             Self::XlaTpu | Self::XlaCpu | Self::None => "",
         }

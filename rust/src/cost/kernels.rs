@@ -54,6 +54,8 @@ pub struct Kernel {
     pub is_collective: bool,
     /// What one run does.
     pub kind: KernelKind,
+    /// The bytes that XLA's analysis counts for one run.
+    pub accessed: u128,
     /// The number of runs.
     pub runs: u128,
 }
@@ -77,7 +79,7 @@ pub fn local_kernels(
     let Some(entry) = program.entry_function() else { return Vec::new() };
     let mut works = Works::with_estimates(program, estimates);
     let execution = Execution::new(program, &mut works);
-    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, fused);
+    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, fused, true);
     for (op, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.ops) {
         *op = inlined.originals.op(*op);
     }
@@ -91,10 +93,11 @@ fn kernels(
     (execution, entry): (&Execution, FuncId),
     (compiler, cache_bytes): Chip,
     fused: &FusedOnce,
+    counts_accessed: bool,
 ) -> Vec<Kernel> {
     let donated = donated_of_entry(program, works, entry, compiler);
     let target = (Target { compiler, space: Some(Space::Device), fused }, cache_bytes);
-    let rows = kernel_rows(program, works, execution, entry, &donated, target);
+    let rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {
         let family = works.family(row.op);
@@ -128,6 +131,7 @@ fn kernels(
                 written: row.written,
             },
             ops: ops.map(|op| (op, program.loc(op))).collect(),
+            accessed: row.accessed,
             is_copy: row.is_copy,
             is_collective: is_collective && !row.is_copy,
             runs: row.runs,
@@ -164,7 +168,7 @@ impl KernelsOfOps {
         fused: &FusedOnce,
     ) -> Self {
         let mut kinds: FxHashMap<OpId, Vec<KernelKind>> = FxHashMap::default();
-        for kernel in kernels(program, works, (execution, entry), chip, fused) {
+        for kernel in kernels(program, works, (execution, entry), chip, fused, false) {
             if let Some(&(op, _)) = kernel.ops.first() {
                 kinds.entry(op).or_default().push(kernel.kind);
             }

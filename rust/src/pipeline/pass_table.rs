@@ -281,6 +281,11 @@ passes! {
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         collective_optimizer::hoist_loop_invariant_collectives::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(collective_optimizer::hoist_loop_invariant_collectives::MAX_BYTES))
     });
+    SCATTER_ADD_FOLDER = module("scatter-add-folder", &[], |p, c, _| {
+        c.progress("scatter-add-folder", 0, 1)?;
+        crate::compilers::xla_cpu::passes::scatter_sums::run(p);
+        Ok(())
+    });
     REMOVE_UNUSED_OPS = module("remove-unused-ops", &[], |p, c, _| collective_optimizer::remove_unused_ops::run(p, c));
     // In Shardy it writes the module to a file if an option names a directory; here it does
     // nothing.

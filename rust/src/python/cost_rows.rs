@@ -221,6 +221,7 @@ impl<'a, 'py> Tables<'a, 'py> {
             is_copy: row.is_copy,
             is_collective: row.is_collective,
             work: kernel_row(self.local.program, &row.kind),
+            bytes_accessed: row.accessed,
             count: row.runs,
         })
     }

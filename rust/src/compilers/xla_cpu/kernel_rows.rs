@@ -1,8 +1,10 @@
 //! The kernels of a program as rows: the ops of each, and the bytes that it reads and writes.
 
 use crate::compilers::compilation::Target;
+use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
+use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::Blocks;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -26,6 +28,8 @@ pub struct KernelRow {
     pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
+    /// The bytes that XLA's analysis counts for each run, if they are asked for.
+    pub accessed: u128,
     /// The number of runs.
     pub runs: u128,
 }
@@ -64,7 +68,7 @@ impl Cache {
 }
 
 /// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. The chip
-/// has a cache of `cache_bytes`.
+/// has a cache of `cache_bytes`; `counts_accessed`: whether to count what XLA's analysis counts.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,
@@ -72,9 +76,11 @@ pub fn kernel_rows(
     entry: FuncId,
     donated: &[(usize, ValueId)],
     (target, cache_bytes): (Target<'_>, u128),
+    counts_accessed: bool,
 ) -> Vec<KernelRow> {
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     blocks.builder.fused = Some(Vec::new());
+    blocks.builder.uses = counts_accessed.then(Vec::new);
     let mut rows = Vec::new();
     for &func in execution.functions.iter().rev() {
         let Some(body) = program.func_body(func).get() else { continue };
@@ -89,6 +95,9 @@ pub fn kernel_rows(
                 blocks.graph_of(block).0
             };
             blocks.add_rows(block, &graph, Cache::new(cache_bytes), &mut rows);
+            if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
+                blocks.add_carried(block, &graph, &mut rows);
+            }
             for op in program.block_ops(block) {
                 if blocks.builder.works.movement(op) == Movement::Inside {
                     let regions = program.op_regions(op);
@@ -110,6 +119,10 @@ impl Blocks<'_, '_, '_> {
         rows: &mut Vec<KernelRow>,
     ) {
         let fused = self.builder.fused.as_mut().map(std::mem::take).unwrap_or_default();
+        let mut uses = self.builder.uses.as_mut().map(std::mem::take);
+        if let Some(uses) = &mut uses {
+            uses.sort_unstable();
+        }
         let mut fused_into: FxHashMap<u32, Vec<OpId>> = FxHashMap::default();
         for (kernel, op) in fused {
             fused_into.entry(kernel).or_default().push(op);
@@ -130,9 +143,70 @@ impl Blocks<'_, '_, '_> {
                 continue;
             }
             let Traffic { read, cached, written } = self.traffic(graph, (kernel, at), &mut cache);
+            let accessed = match &uses {
+                Some(uses) if kernel.built != NONE => {
+                    self.builder.bytes_accessed(graph, (kernel, at), uses)
+                }
+                _ => read.saturating_add(written),
+            };
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
-            rows.push(KernelRow { op: kernel.op, fused, is_copy, read, cached, written, runs });
+            let op = kernel.op;
+            rows.push(KernelRow { op, fused, is_copy, read, cached, written, accessed, runs });
+        }
+    }
+    /// Adds the copies of what a loop carries: a value that is computed while the one of the trip before is still read is copied into
+    /// the buffer of that at the end of the trip.
+    ///
+    /// Source: XLA's `CopyInsertion`.
+    fn add_carried(&mut self, block: BlockId, graph: &Graph, rows: &mut Vec<KernelRow>) {
+        let mut copied: Vec<u32> = Vec::new();
+        let mut writes: Vec<Write> = Vec::new();
+        for (&returned, argument) in graph.returned.iter().zip(0..) {
+            if returned == NONE {
+                continue;
+            }
+            let made = graph.stored_as(returned);
+            let mut first = made;
+            while graph.items[first as usize].over != NONE {
+                first = graph.stored_as(graph.items[first as usize].over);
+            }
+            if first == argument {
+                continue;
+            }
+            match graph.items[made as usize].made_by {
+                NONE => copied.push(made),
+                kernel => writes.push(Write { kernel, over: argument }),
+            }
+        }
+        let bytes = |item: u32| graph.items[item as usize].bytes;
+        let is_in_place = |at: usize, read: Read| {
+            let kernel = writes[at].kernel;
+            let is_as_large = |&made: &u32| bytes(made) == bytes(graph.stored_as(read.item));
+            graph.kernels[kernel as usize].is_elementwise
+                && read.is_elementwise
+                && graph.makes(kernel).iter().any(is_as_large)
+        };
+        let are_apart = are_read_apart(graph, &writes, is_in_place);
+        let apart = writes.iter().zip(are_apart).filter(|(_, reader)| reader.is_some());
+        // What takes the place of another argument is copied before that is overwritten.
+        let apart: Vec<u32> = apart.map(|(write, _)| write.over).collect();
+        let rotated = copied.clone();
+        copied.extend(apart.into_iter().filter(|over| !rotated.contains(over)));
+        let runs = self.execution.times(block);
+        let op = self.builder.program.last_op(block);
+        for item in copied.into_iter().filter(|&item| bytes(item) > 0) {
+            let bytes = bytes(item);
+            rows.push(KernelRow {
+                op,
+                fused: Vec::new(),
+                is_copy: true,
+                read: bytes,
+                cached: 0,
+                written: bytes,
+                accessed: bytes.saturating_mul(2),
+                runs,
+            });
         }
     }
     /// Whether `kernel`, number `at`, is executed: not a bitcast, and not a loop, a branch or a call, which stand for the kernels
@@ -152,6 +226,14 @@ impl Blocks<'_, '_, '_> {
             && makes.iter().all(|&item| graph.items[item as usize].name_of != NONE);
         !(has_inside || is_name || is_known || kernel.is_name)
     }
+    /// Whether `kernel` is the copy of `item`, all of whose elements are the same: it writes these anew.
+    fn is_splat_copy(&self, graph: &Graph, kernel: &Kernel, item: u32) -> bool {
+        let program = self.builder.program;
+        let made_by = program.defining_op(graph.items[item as usize].value);
+        kernel.built == NONE
+            && self.builder.layouts.compiler().fuses_by_priority()
+            && made_by.is_some_and(|op| splat(program, program.result(op, 0)).is_some())
+    }
     /// The bytes that `kernel`, number `at`, reads and writes. An in-place update counts only the updated bytes of its buffer.
     fn traffic(
         &mut self,
@@ -164,15 +246,22 @@ impl Blocks<'_, '_, '_> {
         let over = graph.makes(at).iter().map(|&item| graph.items[item as usize].over);
         let over: Vec<u32> = over.filter(|&item| is_update && item != NONE).collect();
         // What several ops of a kernel read is read once.
-        let reads = graph.reads(at).iter().map(|one| (graph.stored_as(one.item), one.bytes));
-        let mut reads: Vec<(u32, u64)> = reads.collect();
+        let mut reads: Vec<(u32, u64)> = Vec::with_capacity(graph.reads(at).len());
+        for one in graph.reads(at) {
+            // Parts of merged dots are read each by itself.
+            let part = self.builder.part_of_merged(graph, one.item);
+            let part = part.map(|(bytes, _)| u64::try_from(bytes).unwrap_or(u64::MAX));
+            let item = if part.is_some() { one.item } else { graph.stored_as(one.item) };
+            reads.push((item, one.bytes.min(part.unwrap_or(u64::MAX))));
+        }
         reads.sort_unstable_by_key(|&(item, bytes)| (item, std::cmp::Reverse(bytes)));
         reads.dedup_by_key(|one| one.0);
         let is_updated = |item| over.iter().any(|&other| graph.stored_as(other) == item);
         let mut traffic = Traffic::default();
         for (item, bytes) in reads.into_iter().filter(|&(item, _)| !is_updated(item)) {
-            let whole = graph.items[item as usize].bytes;
+            let whole = graph.items[graph.stored_as(item) as usize].bytes;
             let bytes = whole.min(bytes.into());
+            let bytes = if self.is_splat_copy(graph, kernel, item) { 0 } else { bytes };
             traffic.read = traffic.read.saturating_add(bytes);
             // Of what is sliced or gathered it may be another part each time.
             if cache.touch(item, bytes) && bytes == whole {

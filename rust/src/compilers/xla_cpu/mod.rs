@@ -14,6 +14,7 @@
 pub(crate) mod breadth_first_scheduler;
 pub mod buffer_assignment;
 mod by_signature;
+mod bytes_accessed;
 mod copy_insertion;
 pub mod cost_analysis;
 pub(crate) mod fusion;
@@ -147,7 +148,10 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             );
         }
         let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
-            program, graph, &donated,
+            program,
+            graph,
+            &donated,
+            compiler.fuses_by_priority(),
         );
         (with_copies(graph, &donated), donated)
     }
@@ -220,8 +224,12 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         // The body of a loop updates what it carries in place.
         let carried = if self.is_loop(block) { graph.returned.len() } else { 0 };
         let carried: Vec<(usize, u32)> = (0..carried).zip(0..).collect();
+        let copies_initial = self.builder.layouts.compiler().fuses_by_priority();
         let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
-            program, graph, &carried,
+            program,
+            graph,
+            &carried,
+            copies_initial,
         );
         (graph, carried)
     }

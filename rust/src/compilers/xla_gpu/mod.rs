@@ -2,5 +2,7 @@
 //!
 //! Each file is named after the pass that it models.
 
+pub mod dot_merger;
+pub mod merged_dots;
 pub mod priority_fusion;
 pub mod splitk_rewriter;

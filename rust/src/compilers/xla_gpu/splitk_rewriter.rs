@@ -27,8 +27,14 @@ const LEAST_PARTS: u32 = 4;
 const MOST_PARTS: u32 = 128;
 const MOST_TILES: f64 = 200.0;
 
-/// The number of splits of `op`, a dot with these `dims`.
-pub fn split_k(program: &Program, works: &mut Works<'_>, op: OpId, dims: &DotDims) -> u128 {
+/// The number of splits of `op`, a dot with these `dims`; `whole`: an operand that others are concatenated with, and the rows or
+/// columns of all of these.
+pub fn split_k(
+    program: &Program,
+    works: &mut Works<'_>,
+    op: OpId,
+    (dims, whole): (&DotDims, Option<(usize, u128)>),
+) -> u128 {
     let [left, right] = [0, 1].map(|index| program.operand(op, index));
     if works.tensors.element(left) == "i32" || works.tensors.element(right) == "i32" {
         return 1;
@@ -39,8 +45,13 @@ pub fn split_k(program: &Program, works: &mut Works<'_>, op: OpId, dims: &DotDim
     let batch = along(&dims.lhs_batching);
     let contracted = along(&dims.lhs_contracting);
     let elements = works.tensors.of(left).elements as f64;
-    let columns = works.tensors.of(right).elements as f64 / (batch * contracted);
-    let rows = elements / (batch * contracted);
+    let mut columns = works.tensors.of(right).elements as f64 / (batch * contracted);
+    let mut rows = elements / (batch * contracted);
+    match whole {
+        Some((0, all)) => rows = all as f64,
+        Some((_, all)) => columns = all as f64,
+        None => {}
+    }
     if !(batch * contracted * rows * columns).is_normal() {
         return 1;
     }

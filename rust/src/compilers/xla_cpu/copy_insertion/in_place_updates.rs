@@ -17,9 +17,15 @@ struct Update {
 }
 
 /// `graph` with copies of the updated operands that have other readers. `given` has pairs of the index of a result and the argument
-/// whose buffer it takes; these are skipped here, other arguments are copied before an update.
-pub fn with_copies(program: &Program, graph: Graph, given: &[(usize, u32)]) -> Graph {
-    let updates = shared(&graph, updates(program, &graph), given);
+/// whose buffer it takes; these are skipped here, other arguments are copied before an update. `copies_initial`: whether a loop gets
+/// copies of a value that it updates in two ways; otherwise it takes a buffer for each without a copy.
+pub fn with_copies(
+    program: &Program,
+    graph: Graph,
+    given: &[(usize, u32)],
+    copies_initial: bool,
+) -> Graph {
+    let updates = shared(&graph, updates(program, &graph), given, copies_initial);
     if updates.is_empty() {
         return graph;
     }
@@ -40,7 +46,12 @@ fn updates(program: &Program, graph: &Graph) -> Vec<Update> {
 }
 
 /// The in-place updates among `updates` whose operand XLA copies first.
-fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Vec<Update> {
+fn shared(
+    graph: &Graph,
+    mut updates: Vec<Update>,
+    given: &[(usize, u32)],
+    copies_initial: bool,
+) -> Vec<Update> {
     // The arguments that are updated, with the results whose memory they are given to.
     let given = given.iter().filter_map(|&(result, argument)| {
         let item = graph.returned.get(result).filter(|&&item| item != NONE)?;
@@ -56,8 +67,11 @@ fn shared(graph: &Graph, mut updates: Vec<Update>, given: &[(usize, u32)]) -> Ve
     let is_argument = |over: u32| graph.items[over as usize].made_by == NONE;
     let is_kept = |write: &Write| is_argument(write.over) || is_returned[write.over as usize];
     let are_apart = are_read_apart(graph, &writes, |_, _| true);
-    let mut is_shared =
-        writes.iter().zip(are_apart).map(|(write, reader)| reader.is_some() || is_kept(write));
+    let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();
+    let mut is_shared = writes.iter().zip(are_apart).map(|(write, reader)| {
+        let is_again = !seen.insert((write.kernel, write.over)) && copies_initial;
+        reader.is_some() || is_again || is_kept(write)
+    });
     updates.into_iter().filter(|_| is_shared.next() == Some(true)).collect()
 }
 

@@ -100,12 +100,13 @@ pub fn splat(program: &Program, value: ValueId) -> Option<OpId> {
     (program.has_traits(op, OpTraits::CONSTANT_LIKE) && is_splat(program, op)).then_some(op)
 }
 
-/// Whether the result of `op` is computed from an intermediate that it writes: the `f32` of a `bf16` result, another layout, or
-/// partial sums. Consumers that fuse compute what they need of it.
+/// Whether the result of `op` is computed from an intermediate that it writes: the `f32` of a `bf16` result, another layout,
+/// partial sums, or the result of a merged dot. Consumers that fuse compute what they need of it.
 pub fn has_tail(program: &Program, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> bool {
     let Some(result) = program.op_results(op).next() else { return false };
     layouts.image_groups(program, op) == 1
         && (layouts.widens(program, works, op, result)
             || layouts.moves_result(program, works, op)
+            || layouts.merged.parts.contains_key(&op)
             || layouts.split_k(program, works, op) > 1)
 }

@@ -213,7 +213,8 @@ impl Finder<'_> {
     fn of(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
         let program = self.program;
         let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
-        let fact = match like(program, op, is_constant) {
+        let is_merged = layouts.merged.parts.contains_key(&op);
+        let fact = match like(program, op, is_constant).filter(|_| !is_merged) {
             Some(like) => self.of_alike(works, layouts, (op, like)),
             None => self.of_op(works, layouts, op).0,
         };

@@ -4,13 +4,14 @@ use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, Use, NONE};
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
+use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
@@ -27,6 +28,8 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy)]
 pub(in crate::compilers::xla_cpu) struct Visit {
     pub value: ValueId,
+    /// The op that reads it, and the index of the operand; [`OpId::NONE`] if that is a copy.
+    pub user: (OpId, u32),
     /// Whether each element is needed only for the element of the kernel's result at its place.
     pub is_elementwise: bool,
     /// Whether a reduction of a library needs it.
@@ -55,6 +58,11 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) reshaped_results: FxHashMap<ValueId, u32>,
     /// The copies of the operands of products that reductions take in.
     pub(in crate::compilers::xla_cpu) taken_in: FxHashMap<OpId, Vec<u32>>,
+    /// For groups of merged dots the items of their concatenated operands, and of their results.
+    pub(in crate::compilers::xla_cpu) concatenations: FxHashMap<u32, u32>,
+    pub(in crate::compilers::xla_cpu) merged_results: FxHashMap<u32, u32>,
+    /// The transposed operands of updates; see [`super::slice_updates`].
+    pub(in crate::compilers::xla_cpu) transposed: FxHashMap<ValueId, u32>,
     pub(in crate::compilers::xla_cpu) reads: Vec<(u32, Read)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
@@ -66,6 +74,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
     /// The ops that are computed in each kernel besides its own, if they are asked for.
     pub(in crate::compilers::xla_cpu) fused: Option<Vec<(u32, OpId)>>,
+    /// The ops in kernels that read what is in memory, if those are asked for.
+    pub(in crate::compilers::xla_cpu) uses: Option<Vec<Use>>,
     pub(in crate::compilers::xla_cpu) graph: Graph,
 }
 
@@ -78,6 +88,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         Target { compiler, space, fused }: Target<'_>,
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
+        if compiler.fuses_by_priority() {
+            layouts.merged = match fused.get() {
+                Some(known) => known.merged.clone(),
+                None => merged_dots(program, works, &mut layouts, functions),
+            };
+        }
         let mut storage = Storage::new(program, works, &mut layouts, functions);
         let mut joined = FxHashMap::default();
         if compiler.fuses_by_priority() {
@@ -86,8 +102,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
             }
-            for (set, values) in (0..).zip(&fused.joined) {
-                joined.extend(values.iter().map(|&value| (value, set)));
+            let dots = layouts.merged.groups.iter();
+            let dots = dots.map(|dots| dots.iter().map(|&op| program.result(op, 0)).collect());
+            let sets = fused.joined.iter().cloned().chain(dots);
+            for (set, values) in (0..).zip(sets) {
+                joined.extend(Vec::into_iter(values).map(|value: ValueId| (value, set)));
             }
         }
         if compiler.fuses_products() {
@@ -112,6 +131,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             places: FxHashMap::default(),
             reshaped_results: FxHashMap::default(),
             taken_in: FxHashMap::default(),
+            concatenations: FxHashMap::default(),
+            merged_results: FxHashMap::default(),
+            transposed: FxHashMap::default(),
             reads: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
@@ -119,6 +141,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             joined,
             kernel_of_joined: FxHashMap::default(),
             fused: None,
+            uses: None,
             graph: Graph::default(),
         }
     }
@@ -187,26 +210,6 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             self.name(value, item, kernel);
         }
     }
-    /// The update that makes `value`, which has more uses than `uses`.
-    fn update_of(&self, value: ValueId, uses: u32) -> Option<OpId> {
-        let value = self.storage.equal.first(value);
-        let update = self.program.defining_op(value)?;
-        let is_update = self.program.op_name(update) == "stablehlo.dynamic_update_slice";
-        (is_update && self.storage.uses(value) > uses).then_some(update)
-    }
-    /// Makes the result of `update` once more, as `value`, for `op`, which reads it in other dims: XLA fuses the update with
-    /// the reshape.
-    fn update_again(&mut self, op: OpId, update: OpId, value: ValueId) -> u32 {
-        let bytes = self.bytes(value);
-        let kernel = self.kernel(op, false, false);
-        self.walk(kernel, self.program.operand(update, 0), false);
-        let copy = self.make(value, bytes, kernel);
-        let kernel = self.kernel(op, false, false);
-        self.read_operands(kernel, update, &[copy]);
-        let item = self.make(value, bytes, kernel);
-        self.graph.items[item as usize].over = copy;
-        item
-    }
     pub(in crate::compilers::xla_cpu) fn add_op(&mut self, op: OpId) {
         let program = self.program;
         if self.layouts.is_on_host() && program.kind(op) == OpKind::SelectAndScatter {
@@ -214,7 +217,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             return;
         }
         let movement = self.works.movement(op);
-        let copies = self.copies_for(op);
+        let mut copies = self.copies_for(op);
+        let transposed = self.transposed_first(op);
+        copies.extend(transposed);
         let is_elementwise = movement == Movement::Pointwise
             && !(self.layouts.compiler().fuses_products()
                 && is_reduced(program, &self.storage, op));
@@ -238,8 +243,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                     self.name(value, item, kernel);
                 }
             } else if self.storage.has_tail(value) {
-                let bytes = self.whole_bytes(op);
-                let whole = self.make(value, bytes, kernel);
+                let whole = self.make_whole(op, value, kernel);
                 self.add_tail(op, value, whole);
             } else if self.layouts.image_groups(program, op) > 1 {
                 self.add_pairs(op, value, kernel);
@@ -248,7 +252,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 self.add_second_step(op, (value, left), kernel);
             } else if self.storage.is_written(value) {
                 let over = match (movement, program.kind(op)) {
-                    (Movement::Update, _) => program.operands(op).next(),
+                    (Movement::Update, _) if transposed.is_none() => program.operands(op).next(),
                     (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
                     _ => None,
                 };
@@ -327,6 +331,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         for (index, value) in program.operands(op).enumerate() {
             let value = self.storage.equal.first(value);
+            if let Some(joined) = self.concatenated(op, index) {
+                copies.push(joined);
+                continue;
+            }
             let folded = self.layouts.folded(program, self.works, op, (index, value));
             let order = match folded {
                 Some(_) => None,
@@ -354,6 +362,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             let key = (value, order);
             if let Some(&known) = self.copies.get(&key) {
                 copies.push(known);
+                continue;
+            }
+            if let Some(updated) = self.updated_transposed(value) {
+                self.copies.insert(key, updated);
+                copies.push(updated);
                 continue;
             }
             // What is only converted is written over what it is computed of, where that has as many bytes.

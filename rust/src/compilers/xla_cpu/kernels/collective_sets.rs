@@ -80,7 +80,12 @@ impl Builder<'_, '_, '_> {
         }
     }
     /// Adds an item that is attributed to `value` but does not hold it.
-    fn make_beside(&mut self, value: ValueId, bytes: u128, kernel: u32) -> u32 {
+    pub(in crate::compilers::xla_cpu) fn make_beside(
+        &mut self,
+        value: ValueId,
+        bytes: u128,
+        kernel: u32,
+    ) -> u32 {
         let own = self.items[value.index()];
         let made = self.make(value, bytes, kernel);
         self.items[value.index()] = own;

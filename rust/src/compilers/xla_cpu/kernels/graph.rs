@@ -40,6 +40,17 @@ impl Read {
     }
 }
 
+/// A read of an item by an op in a kernel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Use {
+    /// The kernel.
+    pub kernel: u32,
+    /// The item.
+    pub item: u32,
+    /// The op, and the index of the operand; [`OpId::NONE`] for a copy.
+    pub user: (OpId, u32),
+}
+
 /// A kernel: an op with the producers that are fused into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {

@@ -4,5 +4,7 @@ pub mod builder;
 mod collective_sets;
 pub mod graph;
 pub mod hoisted;
+mod merged_dots;
 mod of_block;
 pub mod operands;
+mod slice_updates;

@@ -38,6 +38,9 @@ impl Builder<'_, '_, '_> {
         if let Some(fused) = &mut self.fused {
             fused.clear();
         }
+        if let Some(uses) = &mut self.uses {
+            uses.clear();
+        }
         for value in program.block_args(block) {
             let bytes = self.bytes(value);
             self.make(value, bytes, NONE);
@@ -100,6 +103,9 @@ impl Builder<'_, '_, '_> {
         self.taken_in.clear();
         self.places.clear();
         self.kernel_of_joined.clear();
+        self.concatenations.clear();
+        self.merged_results.clear();
+        self.transposed.clear();
         graph
     }
 }

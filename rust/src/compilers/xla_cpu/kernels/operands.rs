@@ -46,7 +46,11 @@ impl Builder<'_, '_, '_> {
                 self.reads.push((kernel, Read::whole(copy)));
             } else if fuses {
                 let bytes = self.bytes_of_window(op, facts);
-                self.walk_on(kernel, Visit { value, is_elementwise: is_pointwise, is_sum, bytes });
+                let user = (op, index as u32);
+                self.walk_on(
+                    kernel,
+                    Visit { value, user, is_elementwise: is_pointwise, is_sum, bytes },
+                );
             } else {
                 let mut value = self.storage.equal.first(value);
                 if is_product {
@@ -56,7 +60,13 @@ impl Builder<'_, '_, '_> {
                 if self.fuses_into_product(op, value) {
                     self.walk_on(
                         kernel,
-                        Visit { value, is_elementwise: false, is_sum: false, bytes: u64::MAX },
+                        Visit {
+                            value,
+                            user: (op, index as u32),
+                            is_elementwise: false,
+                            is_sum: false,
+                            bytes: u64::MAX,
+                        },
                     );
                     continue;
                 }
@@ -96,7 +106,8 @@ impl Builder<'_, '_, '_> {
         is_elementwise: bool,
     ) {
         self.num_walks += 1;
-        self.walk_on(kernel, Visit { value, is_elementwise, is_sum: false, bytes: u64::MAX });
+        let user = (OpId::NONE, 0);
+        self.walk_on(kernel, Visit { value, user, is_elementwise, is_sum: false, bytes: u64::MAX });
     }
     /// An upper bound of the bytes that `op` reads of each operand: a slice, a gather and the like read no more than they write.
     fn bytes_of_window(&mut self, op: OpId, facts: Fact) -> u64 {
@@ -126,6 +137,8 @@ impl Builder<'_, '_, '_> {
                 if let Some((_, read)) = self.reads.get_mut(stamp.1 as usize) {
                     read.is_elementwise &= is_elementwise;
                     read.bytes = read.bytes.saturating_add(bytes);
+                    let item = read.item;
+                    self.note_use(kernel, item, visit.user);
                 }
                 continue;
             }
@@ -141,21 +154,25 @@ impl Builder<'_, '_, '_> {
                     }
                     let is_elementwise = is_elementwise && facts.has(Fact::PLACE_BY_PLACE);
                     let bytes = bytes.min(self.bytes_of_window(op, facts));
-                    let visit = |value| Visit { value, is_elementwise, is_sum, bytes };
+                    let visit = |(index, value)| {
+                        let user = (op, index as u32);
+                        Visit { value, user, is_elementwise, is_sum, bytes }
+                    };
                     if !facts.has(Fact::OPAQUE) {
-                        stack.extend(program.operands(op).map(visit));
+                        stack.extend(program.operands(op).enumerate().map(visit));
                         continue;
                     }
                     let copies = self.taken_in.get(&op);
                     for (index, value) in program.operands(op).enumerate() {
                         match copies.and_then(|copies| copies.get(index)) {
-                            None => stack.push(visit(value)),
+                            None => stack.push(visit((index, value))),
                             Some(&NONE) => {
                                 let at = (index, value);
                                 let folded = self.layouts.folded(program, self.works, op, at);
                                 let value = folded.unwrap_or(value);
                                 stack.push(Visit {
                                     value,
+                                    user: (op, index as u32),
                                     is_elementwise: false,
                                     is_sum: true,
                                     bytes,
@@ -182,6 +199,7 @@ impl Builder<'_, '_, '_> {
                     };
                     let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);
                     self.reads.push((kernel, Read { item, is_elementwise, bytes }));
+                    self.note_use(kernel, item, visit.user);
                 }
                 None => {}
             }

@@ -14,6 +14,7 @@ use crate::compilers::xla_cpu::layout_assignment::dim_orders::{
     gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
     Reading,
 };
+use crate::compilers::xla_gpu::merged_dots::MergedDots;
 use crate::compilers::xla_gpu::splitk_rewriter::split_k;
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program};
@@ -31,13 +32,15 @@ pub struct Layouts {
     readings: BySignature<Vec<(usize, TypeId, Reading)>>,
     /// The compiler whose layouts these are.
     compiler: Compiler,
+    /// Dots that are merged into one.
+    pub merged: MergedDots,
 }
 
 impl Layouts {
     /// The layouts of `compiler`.
     pub fn new(program: &Program, compiler: Compiler) -> Self {
         let (readers, readings) = (BySignature::new(program), BySignature::new(program));
-        Self { readers, readings, compiler }
+        Self { readers, readings, compiler, merged: MergedDots::default() }
     }
     /// The compiler whose layouts these are.
     pub const fn compiler(&self) -> Compiler {
@@ -53,7 +56,11 @@ impl Layouts {
             return 1;
         }
         match self.reader(program, op) {
-            Some(Reader::Dot(dims)) => split_k(program, works, op, dims),
+            Some(Reader::Dot(dims)) => {
+                let dims = dims.clone();
+                let part = self.merged.parts.get(&op).map(|part| (part.side, part.all));
+                split_k(program, works, op, (&dims, part))
+            }
             _ => 1,
         }
     }
@@ -258,6 +265,22 @@ impl Layouts {
     /// The dims that determine the layouts of the operands of `op`.
     pub(super) fn reader(&mut self, program: &Program, op: OpId) -> Option<&Reader> {
         reader_of(&mut self.readers, program, op)
+    }
+    /// The batch, free and contracting dims of operand `index` of `op`, if that is a dot.
+    pub fn dims_of_dot(
+        &mut self,
+        program: &Program,
+        op: OpId,
+        index: usize,
+    ) -> Option<[Vec<usize>; 3]> {
+        let rank = program.value_type(program.operand(op, index)).rank()?;
+        let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
+        let (batch, order) = order_of_product(dims, index, rank);
+        let contracting = if index == 0 { &dims.lhs_contracting } else { &dims.rhs_contracting };
+        let contracting: Vec<usize> = contracting.iter().copied().collect();
+        let rest = order[batch..].iter().copied();
+        let free = rest.filter(|dim| !contracting.contains(dim)).collect();
+        Some([order[..batch].to_vec(), free, contracting])
     }
     /// The order in which `op` reads operand `index`, if that differs from the operand's own.
     pub fn moved(

@@ -30,16 +30,25 @@ impl Layouts {
         }
     }
     /// Whether `op` is a transpose, on GPUs, that swaps the free dims of the two operands of a dot: it equals the dot with its
-    /// operands swapped.
+    /// operands swapped. The partitioner comes after that, so collectives that reduce the result are swapped, too.
     pub fn swaps_product(&mut self, program: &Program, op: OpId) -> bool {
         if !self.compiler().fuses_by_priority() || program.op_name(op) != "stablehlo.transpose" {
             return false;
         }
-        let product = program.operand(op, 0);
-        let made_by = program.defining_op(product).filter(|_| program.has_one_use(product));
-        let Some(made_by) = made_by else { return false };
-        let rank = program.value_type(program.operand(made_by, 0)).rank();
-        let (batch, left) = match (self.reader(program, made_by), rank) {
+        let made_by = |op: OpId| {
+            let value = program.operand(op, 0);
+            program.defining_op(value).filter(|_| program.has_one_use(value))
+        };
+        let Some(mut product) = made_by(op) else { return false };
+        while matches!(
+            program.op_name(product),
+            "stablehlo.all_reduce" | "stablehlo.reduce_scatter"
+        ) {
+            let Some(operand) = made_by(product) else { return false };
+            product = operand;
+        }
+        let rank = program.value_type(program.operand(product, 0)).rank();
+        let (batch, left) = match (self.reader(program, product), rank) {
             (Some(Reader::Dot(dims)), Some(rank)) => {
                 let batch = dims.lhs_batching.len();
                 (batch, rank.saturating_sub(batch + dims.lhs_contracting.len()))

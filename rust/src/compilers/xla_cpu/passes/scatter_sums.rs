@@ -18,13 +18,23 @@ pub fn scattered(program: Cow<'_, Program>) -> Cow<'_, Program> {
         return program;
     }
     let mut program = program.into_owned();
+    fold(&mut program, scatters);
+    Cow::Owned(program)
+}
+
+/// Folds the adds after scatters into these.
+pub fn run(program: &mut Program) {
+    let scatters = added(program);
+    fold(program, scatters);
+}
+
+fn fold(program: &mut Program, scatters: Vec<OpId>) {
     for scatter in scatters {
         // Of a sum of two scatters the other one may stand for the sum by now.
-        if let Some(sum) = sum_of(&program, scatter) {
-            scatter_into(&mut program, scatter, sum);
+        if let Some(sum) = sum_of(program, scatter) {
+            scatter_into(program, scatter, sum);
         }
     }
-    Cow::Owned(program)
 }
 
 /// The adds that are folded into a scatter into zeros.

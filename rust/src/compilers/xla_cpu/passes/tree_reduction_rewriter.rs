@@ -53,18 +53,9 @@ fn after_windows(
     Some(sizes.iter().enumerate().map(left).product())
 }
 
-/// The elements of the first step of a reduction on a GPU that is too large for one block of threads to reduce: for each element of
-/// the result a power of two, about the square root of the elements that are reduced to it.
+/// The elements of the first step of a reduction on a GPU that is too large for one block of threads to reduce.
 fn of_blocks(sizes: &[i64], dims: &[usize]) -> Option<u128> {
-    let reduction = Reduction::of(sizes, dims)?;
-    if !reduction.is_emitted() || reduction.is_race_free() {
-        return None;
-    }
-    let [major, middle, minor] = reduction.dims.map(|size| size.max(1) as u128);
-    let (kept, reduced) = if reduction.is_row { (middle, minor) } else { (major * minor, middle) };
-    let mut root: u128 = 1;
-    while root.saturating_mul(root) < reduced {
-        root *= 2;
-    }
-    Some(kept.saturating_mul(root))
+    let ([first, _], _) = Reduction::of(sizes, dims)?.steps()?;
+    let [major, middle, minor] = first.dims.map(|size| size.max(1) as u128);
+    Some(if first.is_row { middle } else { major.saturating_mul(minor) })
 }

@@ -65,6 +65,31 @@ impl Reduction {
         }
         middle <= RACE_FREE_COLUMN
     }
+    /// Both steps of a reduction that is too large for one block of threads, and how many elements the first leaves in place of
+    /// one: a divisor of the reduced dim, about its square root. `None` of others.
+    ///
+    /// Source: XLA's `TreeReductionRewriter`.
+    pub fn steps(&self) -> Option<([Self; 2], i64)> {
+        if !self.is_emitted() || self.is_race_free() {
+            return None;
+        }
+        let [major, middle, minor] = self.dims.map(|size| size.max(1));
+        if self.is_row && major > RACE_FREE_BATCH {
+            let first = Self { is_row: true, dims: [1, major.saturating_mul(middle), minor] };
+            let last = Self { is_row: false, dims: [1, major, middle] };
+            return Some(([first, last], major));
+        }
+        let bound = if self.is_row { RACE_FREE_ROW } else { RACE_FREE_COLUMN };
+        let left = steps_left(if self.is_row { minor } else { middle }, bound, self.is_row);
+        if !self.is_row {
+            let reduced = (middle + left - 1) / left;
+            let first = Self { is_row: false, dims: [major.saturating_mul(left), reduced, minor] };
+            return Some(([first, Self { is_row: false, dims: [major, left, minor] }], left));
+        }
+        let reduced = (minor + left - 1) / left;
+        let first = Self { is_row: true, dims: [major, middle.saturating_mul(left), reduced] };
+        Some(([first, Self { is_row: true, dims: [1, middle, left] }], left))
+    }
     /// Bytes of shared memory, for elements of `element` bytes.
     pub fn shared_bytes(&self, element: f64) -> f64 {
         if self.is_row {
@@ -81,6 +106,33 @@ impl Reduction {
             return ((middle / rows).ceil(), (threads.min(1024.0) * rows).min(1024.0));
         }
         (major * (minor / 32.0).ceil() * (middle / RACE_FREE_COLUMN as f64).ceil(), 1024.0)
+    }
+}
+
+/// How many elements the first of two steps leaves of a dim of `size`, which needs the least padding.
+fn steps_left(size: i64, bound: i64, is_row: bool) -> i64 {
+    let root = ((size as f64).sqrt() as i64).clamp(1, bound);
+    let padding = |part: i64| (part - size % part) % part;
+    let mut best = root;
+    for part in (root / 2 + 1..root).rev() {
+        let is_power = part & (part - 1) == 0;
+        if padding(part) < padding(best) || padding(part) == padding(best) && is_power {
+            best = part;
+        }
+    }
+    // The step that reduces more comes first, where a block of threads can do that.
+    let other = (size + padding(best)) / best;
+    let is_swapped = other <= bound
+        && (!is_row
+            || if best % 2 == 0 && size % 2 == 0 {
+                best * 2 < other || other % 2 == 0
+            } else {
+                size % 2 == 0 || other % 2 != 0
+            });
+    if is_swapped {
+        best
+    } else {
+        other
     }
 }
 

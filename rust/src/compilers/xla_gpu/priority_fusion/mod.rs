@@ -15,14 +15,16 @@ mod nodes;
 mod op_expressions;
 mod performance_model;
 mod softmax_rewriter;
-mod topological_order;
+pub(in crate::compilers) mod topological_order;
 
 use self::can_fuse::can_fuse;
 use self::multi_output_fusion::joined;
-use self::nodes::{is_run, nodes_of, Given, Kind, Node};
+pub use self::nodes::is_run;
+use self::nodes::{nodes_of, Given, Kind, Node};
 use self::performance_model::{fused_seconds, seconds, LAUNCH};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_gpu::merged_dots::MergedDots;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::Program;
 use crate::work::cached::Works;
@@ -36,6 +38,8 @@ pub struct Fused {
     pub stored: Vec<Stored>,
     /// The values that a multi-output kernel writes, for each such kernel.
     pub joined: Vec<Vec<ValueId>>,
+    /// The dots that are merged.
+    pub merged: MergedDots,
 }
 
 /// How a value that is a candidate for fusion is stored.
@@ -57,7 +61,8 @@ pub fn fused(
     storage: &Storage,
     functions: &[OpId],
 ) -> Fused {
-    let mut found = Fused::default();
+    let merged = layouts.merged.clone();
+    let mut found = Fused { merged, ..Fused::default() };
     let mut given = Given { program, works, layouts, storage };
     for &func in functions {
         for op in program.pre_order(func) {

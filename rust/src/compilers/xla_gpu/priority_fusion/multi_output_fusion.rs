@@ -117,14 +117,18 @@ impl Groups<'_> {
     /// Whether a kernel can be the root of a multi-output fusion: a loop, a reduction or a transpose.
     fn is_root(&self, group: u32) -> bool {
         self.members[group as usize].iter().all(|&at| {
-            let Node { kind, expression, value, .. } = self.node(at);
+            let Node { kind, expression, value, is_last_step, .. } = self.node(at);
             let is_loop = expression.num_moving == 0 || expression.is_fusion;
             let has_root = match expression.hero {
                 Hero::Reduction(_) | Hero::Transpose(_) => true,
                 Hero::Loop | Hero::Concatenation => is_loop,
                 Hero::Scatter | Hero::Tiled => false,
             };
-            *kind == Kind::Fusible && value.is_some() && expression.updated == NONE && has_root
+            *kind == Kind::Fusible
+                && value.is_some()
+                && !is_last_step
+                && expression.updated == NONE
+                && has_root
         })
     }
     fn has_readers(&self, group: u32) -> bool {
@@ -195,6 +199,7 @@ fn is_loop_producer(node: &Node) -> bool {
     };
     node.kind == Kind::Fusible
         && node.value.is_some()
+        && !node.is_last_step
         && is_loop
         && expression.updated == NONE
         && !expression.has_transpose

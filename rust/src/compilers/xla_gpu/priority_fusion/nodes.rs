@@ -1,6 +1,8 @@
 //! The ops of a block as nodes of the fusion graph: the operands that each reads, and the nodes that use it.
 
 use super::expression::{Expression, NONE};
+use super::flops::flops_of_element;
+use super::hero::{Hero, Reduction, SIGNIFICANT};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -45,6 +47,8 @@ pub struct Node {
     pub is_fused: bool,
     /// Whether it is fused into all of its users.
     pub is_gone: bool,
+    /// Whether it is the last step of a reduction in two steps.
+    pub is_last_step: bool,
     /// Seconds of the kernel.
     pub seconds: f64,
     /// The sum of what its users would save, and the number of users into which it can be fused.
@@ -75,21 +79,54 @@ pub struct Nodes<'g, 'n, 'a> {
     block: BlockId,
     pub nodes: Vec<Node>,
     pub of_value: FxHashMap<ValueId, u32>,
+    /// For slices of merged dots the node of the dot.
+    slices: FxHashMap<ValueId, u32>,
 }
 
 /// The nodes of `block`.
 pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
     let program = given.program;
-    let mut made = Nodes { given, block, nodes: Vec::new(), of_value: FxHashMap::default() };
+    let (of_value, slices) = Default::default();
+    let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices };
     for op in program.block_ops(block) {
         made.add_op(op);
     }
     made.note_users();
+    made.drop_unused_slices();
     made.rewrite_normalizations(program.block_ops(block));
     made.nodes
 }
 
 impl Nodes<'_, '_, '_> {
+    /// The node of the merged dot of which `value` is a slice, or a bitcast of one.
+    fn sliced(&self, mut value: ValueId) -> Option<u32> {
+        loop {
+            if let Some(&whole) = self.slices.get(&value) {
+                return Some(whole);
+            }
+            let op = self.given.program.defining_op(value)?;
+            if !self.given.storage.facts.has(op, Fact::NAME) {
+                return None;
+            }
+            value = self.given.storage.equal.first(self.given.program.operand(op, 0));
+        }
+    }
+    /// Slices of merged dots that only the kernels of dots read are not written.
+    fn drop_unused_slices(&mut self) {
+        for at in 0..self.nodes.len() {
+            let Node { value, is_last_step, .. } = self.nodes[at];
+            if !is_last_step || value.is_none_or(|value| !self.slices.contains_key(&value)) {
+                continue;
+            }
+            let mut users = std::mem::take(&mut self.nodes[at].users);
+            users.retain(|&user| {
+                let user = &self.nodes[user as usize];
+                user.kind != Kind::Bitcast || !user.users.is_empty()
+            });
+            self.nodes[at].is_gone = users.is_empty();
+            self.nodes[at].users = users;
+        }
+    }
     /// Records the users of each node.
     fn note_users(&mut self) {
         for at in 0..self.nodes.len() {
@@ -118,6 +155,7 @@ impl Nodes<'_, '_, '_> {
             num_names: 0,
             is_fused: false,
             is_gone: false,
+            is_last_step: false,
             seconds: 0.0,
             saved: 0.0,
             num_taking: 0,
@@ -174,8 +212,16 @@ impl Nodes<'_, '_, '_> {
             Some(expression) => (Kind::Fusible, expression),
             None => (Kind::Apart, self.apart(op, facts)),
         };
-        let at = self.push(kind, value, expression);
-        if program.kind(op) == OpKind::Reduce {
+        let last = match (value, kind) {
+            (Some(value), Kind::Fusible) => self.first_step(op, value, &expression),
+            (Some(value), Kind::Apart) => self.split_dot(op, value, &expression),
+            _ => None,
+        };
+        let is_last = last.is_some();
+        let kind = if is_last { Kind::Fusible } else { kind };
+        let at = self.push(kind, value, last.unwrap_or(expression));
+        self.nodes[at as usize].is_last_step = is_last;
+        if program.kind(op) == OpKind::Reduce && !is_last {
             let read = self.given.works.tensors.of(program.operand(op, 0)).elements as f64;
             self.nodes[at as usize].looped = read;
         }
@@ -195,6 +241,73 @@ impl Nodes<'_, '_, '_> {
         if kind == Kind::Fusible {
             self.note_update(op, at);
         }
+    }
+    /// Adds the first step of `op`, if it is a reduction in two steps with this `expression`; returns the expression of the last one.
+    fn first_step(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        expression: &Expression,
+    ) -> Option<Expression> {
+        let Hero::Reduction(whole) = expression.hero else { return None };
+        let ([first, last], left) = whole.steps()?;
+        let read = self.given.works.tensors.of(self.given.program.operand(op, 0)).elements as f64;
+        let mut inner = expression.clone();
+        inner.hero = Hero::Reduction(first);
+        let at = self.push(Kind::Fusible, Some(value), inner);
+        let node = &mut self.nodes[at as usize];
+        for size in [&mut node.bytes, &mut node.written, &mut node.launched] {
+            *size *= left as f64;
+        }
+        node.looped = read;
+        let element = node.element;
+        let mut outer = Expression::new(0.0);
+        (outer.num_moving, outer.num_reductions) = (1, 1);
+        outer.hero = Hero::Reduction(last);
+        outer.has_reduction = left as u128 >= SIGNIFICANT;
+        outer.shared_bytes = last.shared_bytes(element);
+        outer.read(at, 1.0, false);
+        Some(outer)
+    }
+    /// Adds `op` without the sum of its parts, if it is a dot that is split along its contracting dims; returns the expression of
+    /// that sum. Of a merged dot, the result is a slice.
+    fn split_dot(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        expression: &Expression,
+    ) -> Option<Expression> {
+        let Given { program, works, layouts, .. } = &mut *self.given;
+        let parts = layouts.split_k(program, works, op);
+        let is_merged = layouts.merged.parts.contains_key(&op);
+        if parts <= 1 && !is_merged {
+            return None;
+        }
+        let at = self.push(Kind::Apart, None, expression.clone());
+        if parts <= 1 {
+            let bytes = self.given.works.tensors.bytes(value) as f64;
+            self.nodes[at as usize].bytes = bytes;
+            let mut slice = Expression::new(0.0);
+            slice.num_moving = 1;
+            slice.read(at, 1.0, false);
+            self.slices.insert(value, at);
+            return Some(slice);
+        }
+        let elements = self.given.works.tensors.of(value).elements as f64;
+        let node = &mut self.nodes[at as usize];
+        node.element = 4.0;
+        node.bytes = elements * parts as f64 * node.element;
+        let mut sum =
+            Expression::new((parts - 1) as f64 * elements * flops_of_element("add", "f32"));
+        (sum.num_moving, sum.has_reduction) = (1, parts >= SIGNIFICANT);
+        let sizes = [parts as i64, elements as i64];
+        if let Some(hero) = Reduction::of(&sizes, &[0]).filter(Reduction::is_emitted) {
+            (sum.hero, sum.num_reductions) = (Hero::Reduction(hero), 1);
+            sum.shared_bytes = hero.shared_bytes(4.0);
+        }
+        sum.is_tileable = true;
+        sum.read(at, 1.0, false);
+        Some(sum)
     }
     /// An in-place update writes only the bytes of the update.
     fn note_update(&mut self, op: OpId, at: u32) {
@@ -220,7 +333,11 @@ impl Nodes<'_, '_, '_> {
             let is_copied = facts.has(Fact::OPAQUE)
                 && folded.is_none()
                 && layouts.copies(program, works, op, index);
-            let node = self.node(folded.unwrap_or(value));
+            let used = folded.unwrap_or(value);
+            let is_product = facts.has(Fact::PRODUCT) && !is_copied;
+            // The kernel of a dot slices its operands.
+            let whole = if is_product { self.sliced(used) } else { None };
+            let node = whole.unwrap_or_else(|| self.node(used));
             if node == NONE {
                 continue;
             }

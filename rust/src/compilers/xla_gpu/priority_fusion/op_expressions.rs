@@ -6,6 +6,7 @@ use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
 use super::hero::{Hero, Reduction, Transposed, SIGNIFICANT};
 use super::nodes::{Given, Nodes};
+use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, OpTraits};
@@ -31,6 +32,7 @@ impl Nodes<'_, '_, '_> {
             return Some(made);
         }
         if facts.has(Fact::POINTWISE) {
+            let name = if self.is_product(op) { "stablehlo.multiply" } else { name };
             let flops = flops_of_element(name, self.given.works.tensors.element(value));
             let mut made = Expression::new(elements * flops);
             made.is_tileable = true;
@@ -45,6 +47,22 @@ impl Nodes<'_, '_, '_> {
             return Some(made);
         }
         self.moving(op, (name, elements))
+    }
+    /// Whether `op` is a division of floats that is computed as a multiplication: by a constant, or by a root or an exponential,
+    /// whose inverse costs as much.
+    ///
+    /// Source: XLA's `AlgebraicSimplifier`.
+    fn is_product(&mut self, op: OpId) -> bool {
+        let program = self.given.program;
+        if program.op_name(op) != "stablehlo.divide" {
+            return false;
+        }
+        let value = program.operand(op, 1);
+        let is_float = !self.given.works.tensors.element(value).contains('i');
+        let made_by = program.defining_op(value).map(|op| program.op_name(op));
+        let is_inverted =
+            matches!(made_by, Some("stablehlo.sqrt" | "stablehlo.rsqrt" | "stablehlo.exponential"));
+        is_float && (is_inverted || splat(program, value).is_some())
     }
     /// As [`Nodes::expression`], for an op that is not elementwise and whose result has `elements` elements.
     fn moving(&mut self, op: OpId, (name, elements): (&str, f64)) -> Option<Expression> {

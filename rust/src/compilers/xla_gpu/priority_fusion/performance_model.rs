@@ -32,7 +32,8 @@ const OVERLAP: f64 = 0.95;
 fn launch(hero: Hero, elements: f64) -> (f64, f64) {
     match hero {
         Hero::Reduction(reduction) => reduction.launch(),
-        Hero::Transpose(_) | Hero::Tiled => ((elements / 1024.0).ceil().max(1.0), 128.0),
+        Hero::Transpose(_) => ((elements / 1024.0).ceil().max(1.0), 128.0),
+        Hero::Tiled => ((elements / 128.0).ceil().max(1.0), 128.0),
         Hero::Loop | Hero::Concatenation | Hero::Scatter => {
             let unroll = if elements >= THREADS { unrolled(elements) } else { 1.0 };
             let work = (elements / unroll).ceil().max(1.0);
@@ -81,7 +82,9 @@ fn reads_apart(hero: Hero, operand: &Use) -> bool {
 /// Seconds of the kernel of `node` by itself.
 pub fn seconds(nodes: &[Node], node: &Node) -> f64 {
     let made = &node.expression;
-    let launch = launch(made.hero, node.launched);
+    // Of a tiled kernel the tiles are as small as fills the chip, those of a reduction of what it reads.
+    let elements = if made.hero == Hero::Tiled { node.looped } else { node.launched };
+    let launch = launch(made.hero, elements);
     let read: f64 = made
         .uses
         .iter()
