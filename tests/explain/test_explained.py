@@ -256,3 +256,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (record["schema"], record["why"]) == (1, [])
     assert main(["explain", str(program)]) == 1
     assert "error[syntax]: expected HloModule" in capsys.readouterr().err
+
+
+COMBINED = """\
+HloModule jit_f, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[8], y: f32[8]) -> (f32[8], f32[8]) {
+  %x = f32[8] parameter(0)
+  %y = f32[8] parameter(1)
+  %one = f32[8] tanh(%x), metadata={op_name="jit(f)/one" source_file="f.py" source_line=1}
+  %two = f32[8] tanh(%y), metadata={op_name="jit(f)/two" source_file="f.py" source_line=2}
+  ROOT %all = (f32[8], f32[8]) all-reduce(%one, %two), replica_groups=[1,4]<=[4], to_apply=%add, \
+metadata={op_name="jit(f)/one" source_file="f.py" source_line=1}
+}
+"""
+
+
+def test_metadata_of_one_part_is_not_that_of_another() -> None:
+    [row] = shardcore.explain(COMBINED).collectives
+    assert [part.op for part in row.parts] == ["one", "two"]

@@ -206,7 +206,9 @@ def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
     # If XLA lists the ops of several parts, neighbouring instructions tell which op is the part's.
     listed = {one.op_name for one in origins if one.source == "listed"}
     near = [one for one in origins if one.source == "beside" and one.op_name in listed]
-    return next((one for one in [*near, *origins] if one.op_name or one.location), None)
+    # What XLA says of several parts at once comes last.
+    rest = sorted(origins, key=lambda one: one.source == "shared")
+    return next((one for one in [*near, *rest] if one.op_name or one.location), None)
 
 
 def _names(own: Match | None, best: Origin | None) -> tuple[str, str]:

@@ -32,7 +32,8 @@ class Origin:
     location: str | None
     source: str
     """Which metadata it is: ``own``: that of the collective itself; ``listed``: the collective's,
-    if it lists the op names of all its parts; ``beside``: that of a neighbouring instruction."""
+    if it lists the op names of all its parts; ``shared``: the collective's, if it is that of one of
+    its parts, it is unknown of which; ``beside``: that of a neighbouring instruction."""
 
     @property
     def is_own(self) -> bool:

@@ -38,8 +38,8 @@ class Neighbours:
         own = [name for name in expanded(row.op_name) if name]
         location = self.module.location(row)
         source = "own" if num_parts == 1 and len(own) <= 1 else "beside"
-        if num_parts > 1 and len(own) >= num_parts:
-            source = "listed"
+        if num_parts > 1:
+            source = "listed" if len(own) >= num_parts else "shared"
         # The line belongs to one of several names; it is unknown to which.
         at = location if len(own) <= 1 else None
         for name in own or [""]:
