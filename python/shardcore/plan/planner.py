@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh
 from shardcore.cached_property import cached_property
@@ -121,8 +121,8 @@ class Planner:
         return self._answer(best, specs, stopped)
 
     def finalists(self) -> list[Trial]:
-        """Evaluate the first layouts, and return of each kind over each mesh the fastest and the
-        one with the smallest arguments, the fastest first; no local search is made."""
+        """Evaluate the first layouts, and return of each use of the axes of each mesh the fastest
+        and the one with the smallest arguments, the fastest first; no local search is made."""
         with contextlib.suppress(Stop):
             search = Search(self._trials, self._roles, self._meanings)
             search.start(
@@ -132,9 +132,10 @@ class Planner:
             )
         found: dict[tuple[Mesh, Shardings], Trial] = {}
         for key in (_seconds, _arguments):
-            first: dict[tuple[Mesh, str], Trial] = {}
+            first: dict[Any, Trial] = {}
             for trial in sorted(apart(self._trials.all), key=key):
-                first.setdefault((trial.mesh, self.kind_of(trial)), trial)
+                uses = self._meanings.kinds_of_axes(trial.mesh, trial.shardings, self._roles)
+                first.setdefault((trial.mesh, *uses.values()), trial)
             found |= {(trial.mesh, trial.shardings): trial for trial in first.values()}
         return sorted(found.values(), key=_seconds)
 

@@ -109,6 +109,8 @@ class StagesPlanner:
         self._most = math.inf
         self._layers: float = math.inf
         self._tried = 0
+        self._is_cut_short = False
+        """Whether there was no time for all shardings of stages."""
 
     @property
     def _over_all(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class StagesPlanner:
             if whole is None and not self._best:
                 raise
             stopped = "interrupted"
-        if self._left <= 0 and stopped == "done":
+        if (self._left <= 0 or self._is_cut_short) and stopped == "done":
             stopped = "seconds"
         return self._chosen(whole, stopped, refused)
 
@@ -224,8 +226,11 @@ class StagesPlanner:
             return
         start = time.monotonic()
         planner = Planner(reading, self._wanted_for(stages, seconds * _SEARCH_SHARE), start)
-        for count, trial in enumerate(planner.finalists()):
+        finalists = planner.finalists()
+        self._is_cut_short |= time.monotonic() > start + seconds * _SEARCH_SHARE
+        for count, trial in enumerate(finalists):
             if count >= _LEAST_TRIALS and time.monotonic() > start + seconds:
+                self._is_cut_short = True
                 return
             layers = planner.layers(trial)
             self._layers = len(layers.layers)
@@ -238,12 +243,14 @@ class StagesPlanner:
     def _estimate(self, layers: Layers, stages: int) -> float:
         """Seconds of a step if nothing but the first micro-batch were waited for, with chunks;
         infinite where parameters do not fit."""
-        whole = reduce(Part.__add__, layers.layers, layers.before + layers.after)
+        whole = _all(layers)
         held = (whole.parameter_bytes + whole.gradient_bytes) / stages + layers.rest.parameter_bytes
         if held > self._wanted.limit:
             return math.inf
         return min(
-            seconds(whole, count) / stages * (1 + (stages - 1) / count / max(_TURNS))
+            seconds(_all(layers.split(count)), count)
+            / stages
+            * (1 + (stages - 1) / count / max(_TURNS))
             for count in self._batches(layers)
         )
 
@@ -349,6 +356,10 @@ def counts(given: str | int | Iterable[int]) -> tuple[int, ...] | None:
     if not found or len(found) < len(listed):
         raise ValueError(f'stages are "any" or numbers from 1 on, not {shown(given)}')
     return found
+
+
+def _all(layers: Layers) -> Part:
+    return reduce(Part.__add__, layers.layers, layers.before + layers.after)
 
 
 def _alternative(each: Staged, step: float) -> Alternative:
