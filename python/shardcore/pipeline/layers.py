@@ -117,7 +117,7 @@ class Layers:
     in_micro_batches: Callable[[int], Layers] | None = field(
         default=None, repr=False, compare=False
     )
-    """The same for a number of micro-batches."""
+    """Makes the layers of a number of micro-batches."""
 
     def split(self, micro_batches: int) -> Layers:
         """Return them with the seconds of so many micro-batches one after the other; without

@@ -117,7 +117,8 @@ class PipelineSearch:
         self._own = mesh.num_devices if mesh is not None else 1
         self._best: dict[tuple[str, int], Candidate] = {}
         self._cuts: dict[tuple[int, int, int, bool], Cut] = {}
-        self._least: float | None = None
+        self.least: float | None = None
+        """The least memory of what was computed."""
         self.tried = 0
         self._refused: PlanError | None = None
 
@@ -192,7 +193,7 @@ class PipelineSearch:
         best = self._candidate(of.name, of.stages, of.turns, of.micro_batches, of.sizes, of.send)
         key = of.name, of.stages
         known = self._best.get(key)
-        self._least = min(best.peak_bytes, self._least or best.peak_bytes)
+        self.least = min(best.peak_bytes, self.least or best.peak_bytes)
         if best.peak_bytes <= self._limit and (
             known is None or best.step_seconds < known.step_seconds
         ):
@@ -227,10 +228,10 @@ class PipelineSearch:
             PlanError: as for :func:`find`.
         """
         cost = self._layers.cost
-        if self._refused is not None and self._least is None:
+        if self._refused is not None and self.least is None:
             raise self._refused
         if not self._best:
-            least, has = format_bytes_up(self._least or 0), format_bytes(self._limit)
+            least, has = format_bytes_up(self.least or 0), format_bytes(self._limit)
             raise PlanError(
                 Diagnostic(
                     "does-not-fit",

@@ -32,8 +32,11 @@
 :mod:`~.patch`           the plan as a change of the user's files
 :mod:`~.planner`         all of it in order
 :mod:`~.limits`          what plans are not to go beyond
+:mod:`~.keeping`         what layers keep for the backward pass, chosen with the shardings
 :mod:`~.changes`         from an existing plan to another, change by change
 :mod:`~.stages`          stages of a pipeline, each with a plan
+:mod:`~.staged`          shardings of a stage with their pipelines
+:mod:`~.stage_policies`  what layers of stages keep
 =======================  ========================================================================
 """
 
@@ -160,10 +163,10 @@ def plan(
 
 
 def _found(reading: Reading, wanted: Wanted, stages: str | int | Iterable[int] | None) -> Plan:
-    from shardcore.plan.planner import Planner
-
     if stages is None:
-        return Planner(reading, wanted).plan()
+        from shardcore.plan.keeping import without_stages
+
+        return without_stages(reading, wanted)
     from shardcore.plan.stages import StagesPlanner, counts
 
     return StagesPlanner(reading, wanted, wanted.meshes[0].num_devices, counts(stages)).plan()
