@@ -10,7 +10,7 @@ import pytest
 from shardcore import AxisRef, Mesh, Module, PlanError
 from shardcore.calculus import hardware
 from shardcore.costs.figures import KernelKind
-from shardcore.pipeline import Layers, find_layers
+from shardcore.pipeline import Layers, Part, find_layers
 from shardcore.pipeline.labels import Assigned
 from shardcore.pipeline.micro_batches import Collective, Share, Times
 from shardcore.plan.objective import links
@@ -180,3 +180,24 @@ def test_gathers_of_parameters_are_no_longer_hidden() -> None:
     few, many = (times.seconds(count)[0]["forward"] / computed for count in (2, 64))
     assert few == pytest.approx(1, rel=0.02)
     assert many > 1.5
+
+
+@pytest.mark.parametrize("chip", ["h100", "a100", "tpu-v5p"])
+def test_a_micro_batch_takes_about_what_a_program_of_that_batch_takes(
+    chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in {"WIDTH": 2048, "INNER": 8192, "VOCAB": 4096, "TIME": 512}.items():
+        monkeypatch.setattr(programs, name, size)
+
+    def layer(batch: int) -> Layers:
+        monkeypatch.setattr(programs, "BATCH", batch)
+        return find_layers(programs.step.__wrapped__(8), chip)
+
+    def forward(part: Part, count: int) -> float:
+        return part.forward / count + part.fixed_forward
+
+    whole, part = layer(32), layer(8).layers[3]
+    split = forward(whole.split(4).layers[3], 4)
+    assert split == pytest.approx(forward(part, 1), rel=0.1)
+    divided = forward(whole.layers[3], 4)
+    assert abs(split - forward(part, 1)) < abs(divided - forward(part, 1))

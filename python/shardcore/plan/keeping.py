@@ -183,7 +183,8 @@ class Keeping:
 
         def figures(setting: Setting | None) -> Figures:
             cost = self.session(setting, found.session).cost(wanted.chip, **wanted.counting)
-            return cost.serial_seconds, cost.peak_bytes, cost.host_memory_peak_bytes
+            # Copies to and from the host are in the step alone.
+            return cost.step_seconds, cost.peak_bytes, cost.host_memory_peak_bytes
 
         left -= time.monotonic() - start
         setting = self.best(figures, wanted.limit, left * _FINAL_SHARE)
@@ -192,8 +193,8 @@ class Keeping:
             left = wanted.seconds - (time.monotonic() - self._reading.start)
             plans.append(self.plan(setting, found.session, left))
         fitting = [each for each in plans if each.cost.peak_bytes <= wanted.limit]
-        best = min(fitting, key=lambda each: each.value, default=None)
-        if best is None or (whole is not None and best.value >= whole.value * _WORTH):
+        best = min(fitting, key=lambda each: each.step_seconds, default=None)
+        if best is None or (whole is not None and best.step_seconds >= whole.step_seconds * _WORTH):
             return None
         others = () if whole is None else (_as_it_is(whole, best), *whole.alternatives)
         return replace(best, alternatives=others or found.alternatives)
@@ -259,5 +260,5 @@ def _as_it_is(whole: Plan, best: Plan) -> Alternative:
         comm_seconds=cost.comm_seconds,
         peak_bytes=cost.peak_bytes,
     )
-    reason = f"the step is {whole.value / best.value - 1:.1%} longer"
+    reason = f"the step is {whole.step_seconds / best.step_seconds - 1:.1%} longer"
     return Alternative(f"{whole.kind}, as written", whole.mesh, dict(whole.specs), figures, reason)

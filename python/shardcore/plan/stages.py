@@ -137,7 +137,11 @@ class StagesPlanner:
             self.report("shardings", at / len(counts))
             share = (end - self.wanted.seconds + self.left) / (len(counts) - at)
             try:
-                found += self._sharded(count, max(share, _LEAST_SECONDS))
+                for each in self._sharded(count, max(share, _LEAST_SECONDS)):
+                    # What the first takes says which others are not worth their time.
+                    if each.stages != (found[-1].stages if found else 1):
+                        self._cut(each)
+                    found.append(each)
             except PlanError as error:
                 if error.code not in ("does-not-fit", "no-mesh"):
                     raise
@@ -209,6 +213,9 @@ class StagesPlanner:
         for count, trial in enumerate(finalists):
             if count >= _LEAST_TRIALS and time.monotonic() > start + seconds:
                 self._is_cut_short = True
+                return
+            # Micro-batches take no less than the whole batch.
+            if trial.step() / stages >= self.most * _NEAR:
                 return
             layers = planner.layers(trial)
             self._layers = len(layers.layers)
