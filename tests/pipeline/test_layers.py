@@ -10,10 +10,10 @@ import pytest
 from shardcore import AxisRef, Mesh, Module, PlanError
 from shardcore.calculus import hardware
 from shardcore.costs.figures import KernelKind
+from shardcore.costs.links import links
 from shardcore.pipeline import Layers, Part, find_layers
 from shardcore.pipeline.labels import Assigned
 from shardcore.pipeline.micro_batches import Collective, Share, Times
-from shardcore.plan.objective import links
 
 from tests.pipeline import programs
 from tests.pipeline.programs import BATCH, INNER, TIME, VOCAB, WIDTH

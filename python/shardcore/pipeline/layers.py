@@ -171,7 +171,7 @@ def find_layers(
     given = result.partition("xla").module
     local = Module.parse(str(given), shardy=given.shardy)
     from shardcore.costs import cost
-    from shardcore.plan.objective import links
+    from shardcore.costs.links import links
 
     counted = cost(local, hardware, **options)
     body = read(local, counted.loops)

@@ -333,7 +333,7 @@ class PipelineSearch:
 
 def links_of(hardware: Hardware, options: Mapping[str, Any]) -> Links:
     """Return the links that stages send over, under options of :func:`shardcore.cost`."""
-    from shardcore.plan.objective import links
+    from shardcore.costs.links import links
 
     # Where a mesh without stages lies says nothing of one with stages.
     placed = ("topology", "mapping")

@@ -127,9 +127,10 @@ def plan(
     # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
+    from shardcore.costs.links import links
     from shardcore.plan.limits import Limits
     from shardcore.plan.meshes import meshes
-    from shardcore.plan.objective import Wanted, links
+    from shardcore.plan.objective import Wanted
     from shardcore.plan.program import read
     from shardcore.plan.reading import Reading
     from shardcore.plan.trials import OBJECTIVES

@@ -19,6 +19,7 @@ from typing import Any
 
 from shardcore._core import Mesh
 from shardcore.bounded import items, shown
+from shardcore.costs.links import links
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.pipeline import Layers, Part, Pipeline
 from shardcore.pipeline.cuts import seconds
@@ -28,7 +29,7 @@ from shardcore.plan import bounds
 from shardcore.plan.answer import Plan
 from shardcore.plan.keeping import without_stages
 from shardcore.plan.meshes import meshes, parts_of
-from shardcore.plan.objective import Wanted, links
+from shardcore.plan.objective import Wanted
 from shardcore.plan.placement import Placement
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import plain
