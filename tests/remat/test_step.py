@@ -35,7 +35,10 @@ def step(weights: jax.Array, x: jax.Array) -> Any:
     return value, weights - gradient
 
 
-ARRAYS = jnp.ones((LAYERS, WIDTH, WIDTH)) / WIDTH, jnp.ones((8, WIDTH))
+ARRAYS = (
+    np.ones((LAYERS, WIDTH, WIDTH), np.float32) / WIDTH,
+    np.ones((8, WIDTH), np.float32),
+)
 
 
 @pytest.fixture(scope="module")
