@@ -12,6 +12,7 @@ then only planned. Times are processor seconds of planning, so that other progra
 from __future__ import annotations
 
 import math
+import operator
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ import jax
 import jax.numpy as jnp
 import shardcore
 import shardcore.jax
+from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import PartitionSpec as P
 from rich.console import Console
 from rich.table import Table
 from shardcore import Mesh, Plan, PlanError
@@ -63,6 +66,19 @@ class Global(ByHand):
         return kernels.flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
 
 
+@dataclass(frozen=True)
+class Placed(Global):
+    """Activations are where the source says: whole rows of a device for products that are cut, and
+    between these a part of the tokens with sequence parallelism."""
+
+    def enter(self, y: jax.Array) -> jax.Array:
+        return jax.lax.with_sharding_constraint(y, P("data"))
+
+    def leave(self, y: jax.Array) -> jax.Array:
+        tokens = "tensor" if self.run.sequence_parallel else None
+        return jax.lax.with_sharding_constraint(y, P("data", tokens))
+
+
 def rules() -> None:
     """Attention is computed apart for each sequence and group of heads."""
     kernels.register()
@@ -78,28 +94,32 @@ def rules() -> None:
         shardcore.partition_rule(target)(of)
 
 
-def loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
+def loss(params: Weights, tokens: jax.Array, how: Global) -> jax.Array:
+    run = how.run
     x = decoder.with_positions(decoder.table(params)[tokens], params)
+    x = how.leave(x)
     depths = {place: kind.depth for place, kind in enumerate(run.model.kinds)}
-    x = decoder.layers(Global(run), x, params, depths)
-    logits = decoder.norm(x, params["norm"]) @ decoder.logits_weight(params)
+    x = decoder.layers(how, x, params, depths)
+    logits = how.enter(decoder.norm(x, params["norm"])) @ decoder.logits_weight(params)
     hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)
     return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits.astype(jnp.float32)), axis=-1))
 
 
-def lowered(run: Training) -> shardcore.jax.Lowered:
-    """The step of `run`, whose parameters and moments have no shardings."""
+def lowered(how: Global, mesh: AbstractMesh | None = None) -> shardcore.jax.Lowered:
+    """The step of a run, whose parameters and moments have no shardings."""
+    run = how.run
     arrays = {
         name: jax.ShapeDtypeStruct(p.shape, jnp.float32) for name, p in shapes(run.model).items()
     }
     tokens = jax.ShapeDtypeStruct((run.batch, run.time), jnp.int32)
 
     def step(params: Any, first: Any, second: Any, count: Any, tokens: jax.Array) -> Any:
-        value, gradient = jax.value_and_grad(loss)(params, tokens, run)
+        value, gradient = jax.value_and_grad(loss)(params, tokens, how)
         return *adam((params, first, second, count), gradient), value
 
     state = (arrays, arrays, arrays, jax.ShapeDtypeStruct((), jnp.int32))
-    return shardcore.jax.lower(step, *state, tokens, donate_argnums=(0, 1, 2), platform="cuda")
+    options: Any = {"donate_argnums": (0, 1, 2), "platform": "cuda"}
+    return shardcore.jax.lower(step, *state, tokens, mesh=mesh, **options)
 
 
 def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
@@ -119,14 +139,17 @@ def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
             yield row, replace(run, scan=True)
 
 
-def theirs(program: Any, run: Training, chip: Any) -> Candidate:
+def theirs(run: Training, chip: Any) -> Candidate | None:
     """The pipeline of the source: parameters over tensor parallelism, moments over data, too, and
-    parameters likewise where they do not fit otherwise."""
+    parameters likewise where they do not fit otherwise; `None` if layers are fewer than chunks."""
     data = run.sizes.get("data", 1)
-    mesh = Mesh({"data": data, "tensor": run.sizes.get("tensor", 1)})
+    sizes = {"data": data, "tensor": run.sizes.get("tensor", 1)}
+    mesh = Mesh(sizes)
+    types = (AxisType.Auto,) * len(sizes)
+    program = lowered(Placed(run), AbstractMesh((*sizes.values(),), (*sizes,), axis_types=types))
     found: list[Candidate] = []
     for trees in (("first", "second"), ("params", "first", "second")):
-        session = program.session(mesh=mesh)
+        session = program.session()
         session.set("tokens", "P('data')")
         for name, each in shapes(run.model).items():
             spec = replace(run, sizes={"tensor": 2}).spec(name, each)
@@ -140,7 +163,9 @@ def theirs(program: Any, run: Training, chip: Any) -> Candidate:
         schedule = "interleaved" if run.interleave > 1 else "1f1b"
         search.add(schedule, run.sizes["stage"], run.interleave, run.microbatches)
         found += [search.best] if search.best is not None else []
-    return min(found, key=lambda each: (each.peak_bytes > chip.hbm_bytes, each.step_seconds))
+    key = operator.attrgetter("step_seconds")
+    fitting = [each for each in found if each.peak_bytes <= chip.hbm_bytes]
+    return min(fitting or found, key=key, default=None)
 
 
 def rank(plan: Plan, step: float) -> int:
@@ -157,8 +182,8 @@ def main(chosen: list[int]) -> None:
     met = count = 0
     for row, run in rows(chosen):
         chip = hardware(row.chip, CHIPS_FILE)
-        program = lowered(run)
-        own = None if "context" in run.sizes else theirs(program, run, chip)
+        program = lowered(Global(run))
+        own = None if "context" in run.sizes else theirs(run, chip)
         start = time.process_time()
         try:
             plan = shardcore.plan(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from shardcore import Module, PlanError
+from shardcore import AxisRef, Mesh, Module, PlanError
 from shardcore.calculus import hardware
-from shardcore.pipeline import Layers, find_layers
+from shardcore.costs.figures import KernelKind
+from shardcore.costs.links import links
+from shardcore.pipeline import Layers, Part, find_layers
+from shardcore.pipeline.labels import Assigned
+from shardcore.pipeline.micro_batches import Collective, Share, Times
 
 from tests.pipeline import programs
 from tests.pipeline.programs import BATCH, INNER, TIME, VOCAB, WIDTH
@@ -128,3 +133,71 @@ def test_a_program_without_layers() -> None:
         find_layers(Module.from_file(ROOT / "examples/mlp.mlir"))
     assert raised.value.code == "no-layers"
     assert raised.value.diagnostics[0].hint
+
+
+def test_small_micro_batches_take_longer() -> None:
+    """A kernel takes as long to start, weights are read, and gradients summed, for each."""
+    found = find_layers(programs.step(8))
+    steps = [found.split(count).layers[3] for count in (1, 2, 4)]
+    assert steps[0] == found.layers[3]
+    for one, two in pairwise(steps):
+        assert two.forward > one.forward
+        assert two.backward_input > one.backward_input
+        assert two.backward_weight > one.backward_weight
+        assert two.forward < 2 * one.forward
+        assert two.update == pytest.approx(one.update)
+    assert replace(found, in_micro_batches=None).split(4).layers == found.layers
+
+
+def test_weights_are_read_for_each_micro_batch() -> None:
+    """With few rows a product takes what its weights take, however few."""
+    share = Share(1, read=64 << 20)
+    kind = KernelKind(
+        "bf16", "product", (1, 4096, 4096, 8192), 2 * 4096**2 * 8192, 0, 128 << 20, 0, 32 << 20
+    )
+    part = share.of(kind, 64)
+    assert part.sizes == (1, 64, 4096, 8192)
+    assert part.read_bytes == (64 << 20) + (1 << 20)
+    assert part.written_bytes == (32 << 20) // 64
+    assert part.flops == kind.flops // 64
+    summed = Share(3, written=32 << 20).of(kind, 64)
+    assert summed.sizes == (1, 4096, 4096, 128)
+    assert summed.written_bytes == 32 << 20
+    assert summed.read_bytes == (2 << 20) + (32 << 20)
+
+
+def test_gathers_of_parameters_are_no_longer_hidden() -> None:
+    """What a product of the whole batch hides is waited for where the product is short."""
+    chip = hardware("h100")
+    at, gathers = Assigned(0, "F", False), Assigned(0, "F", True)
+    mesh = Mesh({"x": 8})
+    times = Times(chip, links(chip, {}), mesh)
+    product = KernelKind("bf16", "product", (1, 1 << 16, 8192, 8192), 2 << 42, 0, 1, 0, 1)
+    times.add_kernel(at, None, product, 1)
+    sent = Collective("all_gather", (AxisRef("x"),), 128 << 20, 1.0, 0.0)
+    times.add_collective(gathers, sent)
+    computed = times.seconds(1)[0]["forward"]
+    few, many = (times.seconds(count)[0]["forward"] / computed for count in (2, 64))
+    assert few == pytest.approx(1, rel=0.02)
+    assert many > 1.5
+
+
+@pytest.mark.parametrize("chip", ["h100", "a100", "tpu-v5p"])
+def test_a_micro_batch_takes_about_what_a_program_of_that_batch_takes(
+    chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in {"WIDTH": 2048, "INNER": 8192, "VOCAB": 4096, "TIME": 512}.items():
+        monkeypatch.setattr(programs, name, size)
+
+    def layer(batch: int) -> Layers:
+        monkeypatch.setattr(programs, "BATCH", batch)
+        return find_layers(programs.step.__wrapped__(8), chip)
+
+    def forward(part: Part, count: int) -> float:
+        return part.forward / count + part.fixed_forward
+
+    whole, part = layer(32), layer(8).layers[3]
+    split = forward(whole.split(4).layers[3], 4)
+    assert split == pytest.approx(forward(part, 1), rel=0.1)
+    divided = forward(whole.layers[3], 4)
+    assert abs(split - forward(part, 1)) < abs(divided - forward(part, 1))

@@ -55,8 +55,9 @@ def test_each_says_what_it_is(found: Pipeline) -> None:
 
 def every_cut(found: Pipeline) -> list[tuple[float, float]]:
     """The step and the most memory of each cut into stages as that of the best."""
-    best, layers = found.best, found.layers
+    best = found.best
     stages, batches = best.stages, best.micro_batches
+    layers = found.layers.split(batches)
     rows = []
     count = len(layers.layers)
     for ends in combinations(range(1, count), stages * best.turns - 1):
@@ -127,9 +128,9 @@ def test_less_memory_takes_longer() -> None:
 
 
 def test_micro_batches_make_stages_wait_less() -> None:
+    program = Module.from_file(ROOT / "examples/gpt_step.mlir")
     waits = [
-        find(programs.step(8), stages=4, schedules="1f1b", micro_batches=count).best
-        for count in (1, 4)
+        find(program, stages=4, schedules="1f1b", micro_batches=count).best for count in (1, 4)
     ]
     assert waits[1].timeline.bubble < waits[0].timeline.bubble
     assert waits[1].step_seconds < waits[0].step_seconds

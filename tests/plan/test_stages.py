@@ -40,7 +40,7 @@ def module() -> Module:
 
 @pytest.fixture(scope="module")
 def found(module: Module) -> Plan:
-    return shardcore.plan(module, CHIP, LIMIT, devices=DEVICES, stages="any", seconds=60)
+    return shardcore.plan(module, CHIP, LIMIT, devices=DEVICES, stages="any", seconds=400)
 
 
 def every(module: Module, stages: int, limit: str) -> float:
@@ -80,9 +80,9 @@ def test_no_pipeline_that_people_write_is_faster(module: Module, found: Plan) ->
             steps[stages] = min(steps.get(stages, math.inf), seconds)
     for stages in (2, 4, 8):
         oracle = every(module, stages, LIMIT)
-        assert found.step_seconds <= oracle * 1.001
+        assert found.step_seconds <= oracle * 1.005
         if stages in steps:
-            assert steps[stages] <= oracle * 1.05, stages
+            assert steps[stages] <= oracle * 1.01, stages
 
 
 def test_the_plan_says_what_it_is(found: Plan) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from shardcore.remat.choices import Choice
 from shardcore.remat.loss import Loss, Program
 
 from tests.remat import models
@@ -123,3 +124,21 @@ def test_what_comes_from_the_layer_before() -> None:
     model = models.gpt()
     [value] = [v for v in traced(model.plain, *model.shapes).values[0] if v.is_input]
     assert value.type == "bfloat16[8,512,512]"
+
+
+def test_checkpoints_inside_of_checkpoints_are_taken_apart() -> None:
+    @jax.checkpoint
+    def inner(x: jax.Array) -> jax.Array:
+        return jax.checkpoint(jnp.tanh)(x) * 2
+
+    @jax.checkpoint
+    def outer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+        y = inner(x)
+        return x + jnp.tanh(y @ w) @ w.T + y, None
+
+    def loss(x: jax.Array, weights: jax.Array) -> jax.Array:
+        return jnp.mean(jax.lax.scan(outer, x, weights)[0])
+
+    arrays = jnp.ones((8, 16)), jnp.ones((4, 16, 16)) / 16
+    found = Loss(loss).with_setting((((4, Choice("nothing_saveable")),),))
+    assert found(*arrays) == loss(*arrays)

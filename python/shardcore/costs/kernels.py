@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shardcore.costs.figures import KernelKind
@@ -39,6 +39,8 @@ class Kernel:
     is_copy: bool
     """Whether it only copies or rearranges an operand of the op."""
     is_collective: bool
+    work: KernelKind = field(repr=False)
+    """What its time is computed from."""
 
     @property
     def bytes(self) -> int:
@@ -53,7 +55,9 @@ class Kernel:
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         ops = [{"name": name, "location": place} for name, place in self.ops]
-        return {**vars(self), "ops": ops, "bytes": self.bytes}
+        found = {**vars(self), "ops": ops, "bytes": self.bytes}
+        del found["work"]
+        return found
 
 
 def kernels_of(
@@ -80,6 +84,7 @@ def kernels_of(
                 read_bytes=work.read_bytes,
                 written_bytes=work.written_bytes,
                 seconds=seconds,
+                work=work,
                 **fields,
                 **row,
             )

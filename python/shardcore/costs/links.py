@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.collective_time import Rates, TimeOptions, rates_of, wire_bytes
 from shardcore.calculus.hardware import LARGEST, Hardware
 from shardcore.calculus.mistakes import mistake
+from shardcore.calculus.slices import networked
 from shardcore.calculus.topology import Topology, parse_mapping, parse_shape
 from shardcore.errors import CalculusError, ShardcoreError, VerificationError
 from shardcore.expected import expect
@@ -234,3 +236,15 @@ class Links:
             chunks=rates.devices if shares.splits_collectives and op in SPLIT else 1,
             network_bytes=num_bytes * network * self._network_rate,
         )
+
+
+def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
+    """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
+    timed = TimeOptions(
+        options.get("exact", False),
+        options.get("efficiency", 1.0),
+        options.get("one_way", False),
+    )
+    chip = networked(chip, options.get("dcn"))
+    topology, mapping = options.get("topology"), options.get("mapping")
+    return Links(chip, topology, mapping, timed, options.get("slices"))

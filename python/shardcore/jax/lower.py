@@ -186,7 +186,8 @@ def _lower_traced(
         traced = without_host(traced)
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
     program = from_jax_lowered(lowered, mesh, devices)
-    return program.with_unreduced_results(traced.out_info).of_traced(given, retrace)
+    again = functools.partial(_lower_traced, mesh=mesh, platform=platform, fn=fn, devices=devices)
+    return program.with_unreduced_results(traced.out_info).of_traced(given, retrace, again)
 
 
 def _own(staged: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
@@ -44,6 +45,7 @@ class Lowered:
         mesh: JaxMesh | None,
         traced: Any = None,
         retrace: Callable[[], Any] | None = None,
+        lower: Callable[..., Lowered] | None = None,
     ) -> None:
         expect(module, Module)
         expect(trees, Trees, type(None))
@@ -58,7 +60,7 @@ class Lowered:
         """The program before propagation, with the shardings that the user gave."""
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
-        self._traced, self._retrace = traced, retrace
+        self._traced, self._retrace, self._lower = traced, retrace, lower
 
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
@@ -109,7 +111,7 @@ class Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
-        return Lowered(module, self._trees, self._mesh, self._traced, self._retrace)
+        return Lowered(module, self._trees, self._mesh, self._traced, self._retrace, self._lower)
 
     def _edits(
         self, kind: int, ports: list[Port], shardings: list[Any]
@@ -203,10 +205,37 @@ class Lowered:
         expect(mesh, Mesh)
         return self._wrap(mesh)(result)
 
-    def of_traced(self, traced: Any, retrace: Callable[[], Any] | None = None) -> Lowered:
+    def of_traced(
+        self,
+        traced: Any,
+        retrace: Callable[[], Any] | None = None,
+        lower: Callable[..., Lowered] | None = None,
+    ) -> Lowered:
         """Return the program with the ``jax.stages.Traced`` that it was lowered from, which
-        :meth:`applied` runs, and what traces the function anew."""
-        return Lowered(self.module, self._trees, self._mesh, traced, retrace)
+        :meth:`applied` runs, what traces the function anew, and what lowers that."""
+        return Lowered(self.module, self._trees, self._mesh, traced, retrace, lower)
+
+    def retraced(self, context: Callable[[], AbstractContextManager[None]]) -> Any:
+        """Return what the function is traced to within ``context``.
+
+        Raises:
+            LoweringError: it was lowered from no function (``not-a-function``).
+        """
+        if self._retrace is None:
+            hint = "lower a function by shardcore.jax.lower"
+            raise mistake("not-a-function", "the program was traced before it was given", hint)
+        with context():
+            return self._retrace()
+
+    def anew(self, context: Callable[[], AbstractContextManager[None]]) -> Lowered:
+        """Return the function lowered anew, traced within ``context``.
+
+        Raises:
+            LoweringError: as for :meth:`retraced`.
+        """
+        traced = self.retraced(context)
+        assert self._lower is not None
+        return self._lower(traced, retrace=functools.partial(self.retraced, context))
 
     def applied(
         self,
@@ -217,6 +246,7 @@ class Lowered:
         devices: Sequence[Any] | None = None,
         keeps_constraints: bool = False,
         pipeline: tuple[str, int, int] | None = None,
+        wrap: Callable[[Any], Any] | None = None,
     ) -> Any:
         """Return the function, jitted over ``mesh`` with these shardings instead of its own.
 
@@ -229,6 +259,7 @@ class Lowered:
             keeps_constraints: whether the function's own constraints stay.
             pipeline: the code of a pipeline, of :func:`shardcore.pipeline.to_python`, that takes
                 the place of the scan over the layers; their number, and that of micro-batches.
+            wrap: makes a layer of it that keeps what is chosen for the backward pass.
 
         Raises:
             LoweringError: the program was not lowered from a function (``not-a-function``), the
@@ -244,7 +275,7 @@ class Lowered:
         over = mesh_on_devices(mesh, self._mesh, devices)
         own = self._traced
         if pipeline is not None:
-            own = self._pipelined(pipeline, over)
+            own = self._pipelined(pipeline, over, wrap)
         found = applied(own, shardings, wanted, over, keeps_constraints=keeps_constraints)
         missing = next((each for each in wanted if not each.is_found), None)
         if missing is not None:
@@ -252,16 +283,16 @@ class Lowered:
             raise mistake("lowering", f"{said} at {missing.location}", "plan the function anew")
         return found
 
-    def _pipelined(self, pipeline: tuple[str, int, int], mesh: Any) -> Any:
+    def _pipelined(
+        self, pipeline: tuple[str, int, int], mesh: Any, wrap: Callable[[Any], Any] | None
+    ) -> Any:
         from shardcore.jax.pipelined import Pipelined, traced
 
-        if self._retrace is None:
-            hint = "lower a function by shardcore.jax.lower"
-            raise mistake("not-a-function", "the program was traced before it was given", hint)
         code, layers, micro_batches = pipeline
         names: dict[str, Any] = {}
         exec(compile(code, "<pipeline>", "exec"), names)
-        return traced(self._retrace, Pipelined(layers, micro_batches, names["pipelined"], mesh))
+        retrace = functools.partial(self.retraced, contextlib.nullcontext)
+        return traced(retrace, Pipelined(layers, micro_batches, names["pipelined"], mesh, wrap))
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import module_html

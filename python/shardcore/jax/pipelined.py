@@ -30,6 +30,8 @@ class Pipelined:
     run: Callable[[Any, Any, Any, Any], Any]
     """``pipelined`` of the code of a pipeline."""
     mesh: Any
+    wrap: Callable[[Any], Any] | None = None
+    """Makes a layer that keeps what is chosen for the backward pass."""
     is_found: bool = False
 
     def is_of(self, carry: Any, xs: Any, length: int | None, reverse: bool) -> bool:
@@ -49,6 +51,8 @@ class Pipelined:
                 "the scan over the layers returns something of each layer",
                 "a pipeline sends what one layer gives to the next alone: return (x, None)",
             )
+        if self.wrap is not None:
+            layer = self.wrap(layer)
         # What all layers take is given to each, so that its gradient is summed over the stages.
         _, taken = jax.closure_convert(layer, part, first)
         spread = [jnp.broadcast_to(each, (self.length, *jnp.shape(each))) for each in taken]

@@ -9,7 +9,7 @@ per micro-batch in full; an op on gradients runs once per step.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import Op, Value
@@ -77,6 +77,8 @@ class Labels:
         self.ops: dict[int, Assigned] = {}
         self.inner: list[dict[str, Assigned]] = []
         """For each loop of layers, the labels of the ops in its body, by result name."""
+        self.kinds_inside: list[tuple[Sequence[Op], dict[str, str]]] = []
+        """The ops of each of these loops, and the kinds of the values in there."""
         self._label_forward()
         self._label_rest()
 
@@ -326,6 +328,7 @@ class Labels:
             for value in op.results:
                 kinds[value.name] = kind
                 inner[value.name] = Assigned(number, phase, is_fixed)
+        self.kinds_inside.append((ops[:-1], kinds))
 
 
 def sums_batch(op: Op, kinds: Mapping[str, str]) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Result, Value
@@ -16,12 +16,14 @@ from shardcore.pipeline.labels import (
     Assigned,
     Labels,
 )
+from shardcore.pipeline.micro_batches import Collective, Times, shares
 from shardcore.pipeline.units import COLLECTIVES, LEAST_LAYERS, read
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs.kernels import Kernel
     from shardcore.costs.program import Cost
+    from shardcore.costs.records import CollectiveCost
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,15 @@ class Layers:
     """Whether the layers are in loops."""
     cost: Cost = field(repr=False, compare=False)
     """The cost of the whole program."""
+    in_micro_batches: Callable[[int], Layers] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Makes the layers of a number of micro-batches."""
+
+    def split(self, micro_batches: int) -> Layers:
+        """Return them with the seconds of so many micro-batches one after the other; without
+        :attr:`in_micro_batches` these take as long as the whole batch."""
+        return self if self.in_micro_batches is None else self.in_micro_batches(micro_batches)
 
     @property
     def seconds(self) -> float:
@@ -160,6 +171,7 @@ def find_layers(
     given = result.partition("xla").module
     local = Module.parse(str(given), shardy=given.shardy)
     from shardcore.costs import cost
+    from shardcore.costs.links import links
 
     counted = cost(local, hardware, **options)
     body = read(local, counted.loops)
@@ -173,27 +185,31 @@ def find_layers(
             )
         )
     labels = Labels(body)
-    parts = _Parts(labels)
+    over = [mesh for mesh in result.module.meshes.values() if mesh.num_devices > 1]
+    times = Times(whole.hardware, links(whole.hardware, options), over[0] if over else None)
+    parts = _Parts(labels, times)
     parts.add_kernels(counted.kernels)
     names = {
         was.results[0].name: now.results[0].name
         for was, now in zip(given.ops(), local.ops(), strict=True)
         if was.name in COLLECTIVES
     }
-    parts.add_waits({names.get(row.op or ""): row.exposed_seconds for row in whole.collectives})
+    parts.add_waits((names.get(row.op or ""), row) for row in whole.collectives)
     parts.add_memory()
     return parts.layers(whole)
 
 
-_UNKNOWN = Assigned(None, "U", False)
+_UNKNOWN = 0, Assigned(None, "U", False)
+"""Where something is whose op is not known: the block and the label."""
 
 
 class _Parts:
     """Sums by label."""
 
-    def __init__(self, labels: Labels) -> None:
+    def __init__(self, labels: Labels, times: Times) -> None:
         self._labels = labels
         self._body = labels.body
+        self._times = times
         self._of: dict[int | None, Part] = defaultdict(Part)
         self._by_name: dict[str, list[tuple[int, Assigned]]] = defaultdict(list)
         """For the op that defines a value, by the value's name: its block and its label. Blocks of
@@ -204,6 +220,9 @@ class _Parts:
         for block, assigned in enumerate(labels.inner, 1):
             for name, at in assigned.items():
                 self._by_name[name].append((block, at))
+        of_blocks = [(self._body.ops, labels.kinds), *labels.kinds_inside]
+        self._shares = [shares(ops, kinds) for ops, kinds in of_blocks]
+        """For each block what of its kernels depends on the batch."""
 
     def add_kernels(self, kernels: Sequence[Kernel]) -> None:
         """Add the times and bytes of kernels, which come block by block."""
@@ -220,19 +239,23 @@ class _Parts:
                 block = own
             if kernel.is_collective:
                 continue
-            chosen = [at for number, at in found if number in (block, following)]
+            chosen = [each for each in found if each[0] in (block, following)]
             # A kernel of an op that the compiler inserted belongs to the kernel before it.
-            last = at = (chosen or [each for _, each in found] or [last])[0]
-            part = _timed(at, kernel.seconds * kernel.count)
+            last = (chosen or found or [last])[0]
+            place, at = last
+            share = self._shares[place].get(kernel.value or "")
+            self._times.add_kernel(at, share, kernel.work, kernel.count)
             moved, flops = kernel.bytes * kernel.count, kernel.flops * kernel.count
-            self._add(at.label, replace(part, flops=flops, moved_bytes=moved))
+            self._add(at.label, Part(flops=flops, moved_bytes=moved))
 
-    def add_waits(self, waits: Mapping[str | None, float]) -> None:
-        """Add the seconds spent waiting for collectives, by the names of their results."""
-        for name, seconds in waits.items():
+    def add_waits(self, waits: Iterable[tuple[str | None, CollectiveCost]]) -> None:
+        """Add what waits for collectives, by the names of their results."""
+        for name, row in waits:
             found = self._by_name.get(name or "")
-            at = found[0][1] if found else _UNKNOWN
-            self._add(at.label, _timed(at, seconds))
+            at = found[0][1] if found else _UNKNOWN[1]
+            sent, runs = row.bytes * row.combined, row.count / row.combined
+            of = Collective(row.kind, row.axis_refs, sent, runs, row.exposed_seconds)
+            self._times.add_collective(at, of)
 
     def add_memory(self) -> None:
         """Add the bytes of parameters, gradients and activations."""
@@ -268,24 +291,28 @@ class _Parts:
 
     def layers(self, whole: Cost) -> Layers:
         """The parts, scaled so that their times add up to the step of ``whole``."""
+        total = sum(sum(each.values()) for each in self._times.seconds(1).values())
+        return self._layers(whole, whole.step_seconds / total if total else 1.0, 1)
+
+    def _layers(self, whole: Cost, factor: float, micro_batches: int) -> Layers:
         labels, units = self._labels, self._body.units
-        total = sum(part.seconds for part in self._of.values())
-        factor = whole.step_seconds / total if total else 1.0
-        of = {label: part.scaled(factor) for label, part in self._of.items()}
-        found = [
+        of = {label: replace(part) for label, part in self._of.items()}
+        for label, found in self._times.seconds(micro_batches).items():
+            of[label] = replace(of.get(label, Part()), **found).scaled(factor)
+        layers = [
             of.get(number, Part()).divided(unit.count)
             for number, unit in enumerate(units)
             for _ in range(unit.count)
         ]
         before, after = of.get(BEFORE, Part()), of.get(len(units), Part())
         rest = of.get(None, Part())
-        kept = reduce(Part.__add__, [before, *found, after, rest])
+        kept = reduce(Part.__add__, [before, *layers, after, rest])
         known = whole.argument_bytes + kept.gradient_bytes + kept.activation_bytes
         crossing = [labels.boundary(number) for number in range(len(units))]
         shapes = [value.shape for values in crossing for value in values if value.shape]
         return Layers(
             before,
-            tuple(found),
+            tuple(layers),
             after,
             rest,
             boundary_bytes=max(map(_bytes, crossing[1:] or crossing)),
@@ -293,22 +320,11 @@ class _Parts:
             working_bytes=max(whole.peak_bytes - known, 0),
             is_looped=self._body.is_looped,
             cost=whole,
+            in_micro_batches=cache(partial(self._layers, whole, factor)),
         )
 
     def _add(self, label: int | None, part: Part) -> None:
         self._of[label] = self._of[label] + part
-
-
-def _timed(at: Assigned, seconds: float) -> Part:
-    if at.phase == "U":
-        return Part(update=seconds)
-    if at.is_fixed:
-        return Part(fixed_forward=seconds) if at.phase == "F" else Part(fixed_backward=seconds)
-    if at.phase == "F":
-        return Part(forward=seconds)
-    if at.phase == "B":
-        return Part(backward_input=seconds)
-    return Part(backward_weight=seconds)
 
 
 def _bytes(values: Iterable[Value]) -> int:

@@ -117,7 +117,8 @@ class PipelineSearch:
         self._own = mesh.num_devices if mesh is not None else 1
         self._best: dict[tuple[str, int], Candidate] = {}
         self._cuts: dict[tuple[int, int, int, bool], Cut] = {}
-        self._least: float | None = None
+        self.least: float | None = None
+        """The least memory of what was computed."""
         self.tried = 0
         self._refused: PlanError | None = None
 
@@ -169,8 +170,9 @@ class PipelineSearch:
 
         chunks = stages * turns
         # What takes least memory is said where nothing fits.
-        found = cut(self._layers, chunks, micro_batches, fits) or cut(
-            self._layers, chunks, micro_batches, lambda *_: True
+        layers = self._layers.split(micro_batches)
+        found = cut(layers, chunks, micro_batches, fits) or cut(
+            layers, chunks, micro_batches, lambda *_: True
         )
         assert found is not None
         return found
@@ -191,7 +193,7 @@ class PipelineSearch:
         best = self._candidate(of.name, of.stages, of.turns, of.micro_batches, of.sizes, of.send)
         key = of.name, of.stages
         known = self._best.get(key)
-        self._least = min(best.peak_bytes, self._least or best.peak_bytes)
+        self.least = min(best.peak_bytes, self.least or best.peak_bytes)
         if best.peak_bytes <= self._limit and (
             known is None or best.step_seconds < known.step_seconds
         ):
@@ -226,10 +228,10 @@ class PipelineSearch:
             PlanError: as for :func:`find`.
         """
         cost = self._layers.cost
-        if self._refused is not None and self._least is None:
+        if self._refused is not None and self.least is None:
             raise self._refused
         if not self._best:
-            least, has = format_bytes_up(self._least or 0), format_bytes(self._limit)
+            least, has = format_bytes_up(self.least or 0), format_bytes(self._limit)
             raise PlanError(
                 Diagnostic(
                     "does-not-fit",
@@ -274,10 +276,11 @@ class PipelineSearch:
         self, name: str, stages: int, turns: int, micro_batches: int, sizes: Cut, send: Transfer
     ) -> Candidate:
         self.tried += 1
-        found = parts(self._layers, sizes)
+        layers = self._layers.split(micro_batches)
+        found = parts(layers, sizes)
         chunks = [chunk(part, micro_batches, send.achieved) for part in found]
         of_stages = [reduce(Part.__add__, found[stage::stages]) for stage in range(stages)]
-        rest = self._layers.rest.seconds / stages
+        rest = layers.rest.seconds / stages
         timeline = run(
             name, chunks, stages, micro_batches, [part.update + rest for part in of_stages]
         )
@@ -299,7 +302,7 @@ class PipelineSearch:
     def _bound(self, name: str, sizes: Cut, stages: int, micro_batches: int, send: float) -> float:
         """Seconds of the step, at least: each stage computes what it has, after the first
         micro-batch has come through those before it, and before the last one has gone back."""
-        found = parts(self._layers, sizes)
+        found = parts(self._layers.split(micro_batches), sizes)
         first = [chunk(part, micro_batches, send) for part in found[:stages]]
         most = way = 0.0
         for stage, one in enumerate(first):
@@ -330,14 +333,11 @@ class PipelineSearch:
 
 def links_of(hardware: Hardware, options: Mapping[str, Any]) -> Links:
     """Return the links that stages send over, under options of :func:`shardcore.cost`."""
-    from shardcore.calculus.collective_time import TimeOptions
-    from shardcore.calculus.slices import networked
-    from shardcore.costs.links import Links
+    from shardcore.costs.links import links
 
-    names = ("exact", "efficiency", "one_way")
-    known = {name: options[name] for name in names if name in options}
-    chip = networked(hardware, options.get("dcn"))
-    return Links(chip, options=TimeOptions(**known), slices=options.get("slices"))
+    # Where a mesh without stages lies says nothing of one with stages.
+    placed = ("topology", "mapping")
+    return links(hardware, {name: at for name, at in options.items() if name not in placed})
 
 
 def _mesh(program: Module | Result) -> Mesh | None:

@@ -32,8 +32,11 @@
 :mod:`~.patch`           the plan as a change of the user's files
 :mod:`~.planner`         all of it in order
 :mod:`~.limits`          what plans are not to go beyond
+:mod:`~.keeping`         what layers keep for the backward pass, chosen with the shardings
 :mod:`~.changes`         from an existing plan to another, change by change
 :mod:`~.stages`          stages of a pipeline, each with a plan
+:mod:`~.staged`          shardings of a stage with their pipelines
+:mod:`~.stage_policies`  what layers of stages keep
 =======================  ========================================================================
 """
 
@@ -124,9 +127,10 @@ def plan(
     # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.hardware import hardware as find_hardware
+    from shardcore.costs.links import links
     from shardcore.plan.limits import Limits
     from shardcore.plan.meshes import meshes
-    from shardcore.plan.objective import Wanted, links
+    from shardcore.plan.objective import Wanted
     from shardcore.plan.program import read
     from shardcore.plan.reading import Reading
     from shardcore.plan.trials import OBJECTIVES
@@ -160,10 +164,10 @@ def plan(
 
 
 def _found(reading: Reading, wanted: Wanted, stages: str | int | Iterable[int] | None) -> Plan:
-    from shardcore.plan.planner import Planner
-
     if stages is None:
-        return Planner(reading, wanted).plan()
+        from shardcore.plan.keeping import without_stages
+
+        return without_stages(reading, wanted)
     from shardcore.plan.stages import StagesPlanner, counts
 
     return StagesPlanner(reading, wanted, wanted.meshes[0].num_devices, counts(stages)).plan()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh, Port, TensorSharding
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shardcore.costs import Cost
     from shardcore.pipeline import Pipeline
     from shardcore.plan.changes import Change
+    from shardcore.plan.keeping import Kept
     from shardcore.plan.placement import Placement
     from shardcore.plan.stated import Constraint, Stated
 
@@ -96,13 +97,19 @@ class Plan:
     :attr:`mesh`. ``None`` without stages."""
     changes: tuple[Change, ...] = ()
     """From the plan that planning was to start from to this one, what saves most first."""
-    policies: Mapping[str, str] = field(default_factory=dict)
-    """What layers keep, compute anew or send to the host, by name; nothing changes it yet."""
+    kept: Kept | None = None
+    """What layers keep for the backward pass, where that is not what the program says."""
 
     @property
     def stages(self) -> int:
         """The number of stages of a pipeline, or 1."""
         return 1 if self.pipeline is None else self.pipeline.best.stages
+
+    @property
+    def policies(self) -> dict[str, str]:
+        """What the layers of each stack keep, have the host keep or compute anew, in words; empty
+        where it is what the program says."""
+        return {} if self.kept is None else self.kept.policies
 
     @property
     def layers(self) -> int:
@@ -260,7 +267,7 @@ class Plan:
             "stages": self.stages,
             "schedule": self.schedule,
             "micro_batches": self.micro_batches,
-            "policies": dict(self.policies),
+            "policies": self.policies,
             "why": self.why,
             "step_seconds": self.step_seconds,
             "interval": list(self.interval),

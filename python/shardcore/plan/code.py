@@ -19,6 +19,7 @@ IMPORTS = {
     "jax": "import jax",
     "jnp": "import jax.numpy as jnp",
     "partial": "from functools import partial",
+    "checkpoint_name": "from jax.ad_checkpoint import checkpoint_name",
     "mesh_utils": "from jax.experimental import mesh_utils",
     "P": "from jax.sharding import PartitionSpec as P",
 }
@@ -81,6 +82,8 @@ def _pipeline_words(best: Candidate) -> Iterator[str]:
 def definitions(plan: Plan) -> str:
     """Return what of the code stands outside of the function, but for imports."""
     lines = ["def make_mesh():", f"    return {plan.placement.code}", "", ""]
+    if plan.kept is not None:
+        lines[:0] = [plan.kept.code(), "", ""]
     if plan.pipeline is not None:
         words = _pipeline_words(plan.pipeline.best)
         lines[:0] = [*words, pipeline_code(plan.pipeline).rstrip(), "", ""]

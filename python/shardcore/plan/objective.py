@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardcore._core import Mesh
-from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
-from shardcore.calculus.slices import networked
-from shardcore.costs.links import Links
+from shardcore.costs.links import Links, links
 from shardcore.plan.limits import Limits
 
 
@@ -40,15 +38,3 @@ class Wanted:
     def links(self) -> Links:
         """Return the links of the chip."""
         return links(self.chip, self.options)
-
-
-def links(chip: Hardware, options: Mapping[str, Any]) -> Links:
-    """Return the links of ``chip`` under options of :func:`shardcore.cost`."""
-    timed = TimeOptions(
-        options.get("exact", False),
-        options.get("efficiency", 1.0),
-        options.get("one_way", False),
-    )
-    chip = networked(chip, options.get("dcn"))
-    topology, mapping = options.get("topology"), options.get("mapping")
-    return Links(chip, topology, mapping, timed, options.get("slices"))

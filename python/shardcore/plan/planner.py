@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh
 from shardcore.cached_property import cached_property
@@ -121,22 +121,28 @@ class Planner:
         return self._answer(best, specs, stopped)
 
     def finalists(self) -> list[Trial]:
-        """Evaluate the first layouts, and return of each kind over each mesh the fastest and the
-        one with the smallest arguments, the fastest first; no local search is made."""
+        """Evaluate the first layouts, and return of each use of the axes of each mesh the fastest
+        and the one with the smallest arguments, the fastest first; no local search is made."""
         with contextlib.suppress(Stop):
             search = Search(self._trials, self._roles, self._meanings)
-            search.start(
-                self._ranked(math.inf),
-                self._by_role,
-                self._doubt,
-            )
+            search.start(self._ranked(math.inf), self._by_role, self._doubt)
         found: dict[tuple[Mesh, Shardings], Trial] = {}
-        for key in (_seconds, _arguments):
-            first: dict[tuple[Mesh, str], Trial] = {}
+        for key in (Trial.step, Trial.arguments):
+            first: dict[Any, Trial] = {}
             for trial in sorted(apart(self._trials.all), key=key):
-                first.setdefault((trial.mesh, self.kind_of(trial)), trial)
+                uses = self._meanings.kinds_of_axes(trial.mesh, trial.shardings, self._roles)
+                first.setdefault((trial.mesh, *uses.values()), trial)
             found |= {(trial.mesh, trial.shardings): trial for trial in first.values()}
-        return sorted(found.values(), key=_seconds)
+        return sorted(found.values(), key=Trial.step)
+
+    def trial(self, mesh: Mesh, shardings: Shardings) -> Trial:
+        """Evaluate ``shardings`` on the whole program."""
+        [found] = self._whole.run(mesh, [shardings])
+        return found
+
+    def has_faster(self, than: float) -> bool:
+        """Whether something that takes fewer seconds was evaluated that does not fit."""
+        return any(not each.fits and each.rank[1] < than for each in self._trials.all)
 
     def kind_of(self, trial: Trial) -> str:
         """Return the kind of parallelism of ``trial``."""
@@ -145,6 +151,10 @@ class Planner:
     def edit(self, trial: Trial) -> dict[str, str]:
         """Return the annotations of ``trial`` by pattern."""
         return self._whole.edit(trial.shardings)
+
+    def session(self, trial: Trial) -> Session:
+        """Return the whole program with the annotations of ``trial``."""
+        return self._whole.session(trial)
 
     def layers(self, trial: Trial) -> Layers:
         """Return the layers of the program with the annotations of ``trial``."""
@@ -156,7 +166,7 @@ class Planner:
     def plan_of(self, trial: Trial) -> Plan:
         """Return the plan of ``trial``, without the annotations that propagation implies."""
         self._give(time.monotonic() - self._start + self._wanted.seconds * (1 - _SEARCH_SHARE))
-        [best] = self._whole.run(trial.mesh, [trial.shardings])
+        best = self.trial(trial.mesh, trial.shardings)
         best = fewest(self._whole, best, self._roles, Trial.is_like)
         best = settled(self._whole, best, self._roles)
         return self._answer(best, self.edit(best), "done")
@@ -386,12 +396,3 @@ class Planner:
             self._ports,
             "devices, memory or seconds" if stopped == "seconds" else "devices or memory",
         )
-
-
-def _seconds(trial: Trial) -> float:
-    seconds = trial.row.step_seconds
-    return math.inf if seconds is None else seconds
-
-
-def _arguments(trial: Trial) -> tuple[float, float]:
-    return trial.row.argument_bytes or math.inf, _seconds(trial)

@@ -29,6 +29,8 @@ class Program:
     """The program that the user gave."""
     keeps_values: bool
     """Whether constraints of values are kept."""
+    keep: tuple[str, ...] = ()
+    """The targets whose annotations are kept."""
 
     @property
     def mesh(self) -> Mesh | None:
@@ -100,7 +102,7 @@ def read(given: Any, keep: str | Iterable[str]) -> Program:
         for ports in (bare.arguments(), bare.results())
     )
     names = {port.label or port.name for port in (*bare.arguments(), *bare.results())}
-    return Program(session, bare, kept, kept_results, wrap, given, not stays <= names)
+    return Program(session, bare, kept, kept_results, wrap, given, not stays <= names, (*wanted,))
 
 
 def plain(session: Session) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from shardcore._core import Mesh, Port
+from shardcore._core import Mesh, Port, TensorSharding
 from shardcore.cached_property import cached_property
 from shardcore.costs import Cost
 from shardcore.errors import Diagnostic, PlanError
@@ -63,11 +63,16 @@ class Reading:
         if not annotations or mesh is None or mesh not in meshes:
             return None
 
+        return mesh, self.by_role(annotations)
+
+    def by_role(self, annotations: Mapping[str, TensorSharding]) -> Shardings:
+        """Return ``annotations`` as far as the members of a role have the same."""
+
         def of(role: Role) -> Dims | None:
             first, *others = {annotations.get(name) for name in role.members} or {None}
             return None if others or first is None else dims_of(first, role)
 
-        return mesh, tuple(map(of, self.roles))
+        return tuple(map(of, self.roles))
 
     @cached_property
     def _fewer(self) -> tuple[Sessions, Sessions, int] | None:

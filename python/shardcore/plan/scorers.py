@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import fields, replace
-from functools import reduce
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh
@@ -116,17 +116,22 @@ class Fewer:
         Raises:
             PlanError: it has none (``no-layers``).
         """
+        small, large = (each.layers(mesh, edit) for each in (self._small, self._large))
+        found = self._joined(small, large, 1)
+        is_more = len(large.layers) == len(small.layers) + 1 and found.layers[-1].seconds
+        return found if is_more else None
+
+    def _joined(self, small: Layers, large: Layers, micro_batches: int) -> Layers:
         from shardcore.pipeline.layers import Part
 
-        small, large = (each.layers(mesh, edit) for each in (self._small, self._large))
-        count = len(small.layers)
+        small, large = small.split(micro_batches), large.split(micro_batches)
         inside, more = (reduce(Part.__add__, each.layers) for each in (small, large))
         one = (more - inside).at_least_nothing()
-        if len(large.layers) != count + 1 or not one.seconds:
-            return None
-        others = [one] * (count - 1)
+        others = [one] * (len(small.layers) - 1)
         first = reduce(Part.__sub__, others, inside).at_least_nothing()
-        return replace(large, layers=(first, *others, *[one] * self._layers))
+        layers = (first, *others, *[one] * self._layers)
+        split = cache(partial(self._joined, small, large))
+        return replace(large, layers=layers, in_micro_batches=split)
 
     def _extended(self, edit: Edit, small: Evaluation, large: Evaluation) -> Evaluation:
         error = small.error or large.error

@@ -13,28 +13,30 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from shardcore._core import Mesh
 from shardcore.bounded import items, shown
+from shardcore.costs.links import links
 from shardcore.errors import Diagnostic, PlanError
-from shardcore.pipeline import Candidate, Layers, Part, Pipeline
+from shardcore.pipeline import Layers, Part, Pipeline
 from shardcore.pipeline.cuts import seconds
 from shardcore.pipeline.layers import find_layers
 from shardcore.pipeline.search import PipelineSearch, links_of, tasks_of
 from shardcore.plan import bounds
-from shardcore.plan.answer import Alternative, Plan
+from shardcore.plan.answer import Plan
+from shardcore.plan.keeping import without_stages
 from shardcore.plan.meshes import meshes, parts_of
-from shardcore.plan.objective import Wanted, links
+from shardcore.plan.objective import Wanted
 from shardcore.plan.placement import Placement
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import plain
 from shardcore.plan.reading import Reading
-from shardcore.plan.trials import Trial
-from shardcore.session import Evaluation
-from shardcore.units import format_bytes, format_seconds, plural
+from shardcore.plan.stage_policies import StagePolicies
+from shardcore.plan.staged import Sharded, Staged, alternative, without
+from shardcore.units import format_bytes, format_seconds
 
 MOST_STAGES = 32
 """More stages than that are tried only where they are asked for."""
@@ -62,32 +64,6 @@ _NEAR = 1.15
 """Pipelines that take this many times as long as the best are not among the alternatives."""
 
 
-@dataclass(frozen=True)
-class Staged:
-    """Shardings of a stage with the best pipeline that was found for them."""
-
-    planner: Planner
-    trial: Trial
-    found: Candidate
-
-    @property
-    def kind(self) -> str:
-        """The kind of parallelism of a stage."""
-        return self.planner.kind_of(self.trial)
-
-
-@dataclass(frozen=True)
-class _Sharded:
-    """Shardings of one of some stages."""
-
-    planner: Planner
-    trial: Trial
-    stages: int
-    layers: Layers
-    estimate: float
-    """Seconds of a step."""
-
-
 class StagesPlanner:
     """Plans stages and shardings of one program on a number of devices."""
 
@@ -100,21 +76,24 @@ class StagesPlanner:
     ) -> None:
         """Prepare; ``wanted`` is what a plan without stages is for, and ``stages`` are the numbers
         of them to choose from, ``None`` for all that divide ``devices``."""
-        self._reading, self._wanted, self._limits = reading, wanted, wanted.limits
+        self.reading, self.wanted, self._limits = reading, wanted, wanted.limits
         self._stages = stages
         self._devices = devices
         self._slices = parts_of(devices, wanted.chip, wanted.links())
         self._links = links_of(wanted.chip, self._over_all)
-        self._best: dict[tuple[int, str], Staged] = {}
-        self._most = math.inf
+        self._best: dict[tuple[int, str, bool], Staged] = {}
+        self.most = math.inf
         self._layers: float = math.inf
-        self._tried = 0
+        self.tried = 0
+        self._policies = StagePolicies(self)
+        self._is_cut_short = False
+        """Whether there was no time for all shardings of stages."""
 
     @property
     def _over_all(self) -> dict[str, Any]:
         """The options for meshes of all devices."""
-        options = {k: v for k, v in self._wanted.options.items() if k not in _PLACED}
-        if self._wanted.chip.is_torus and self._slices > 1:
+        options = {k: v for k, v in self.wanted.options.items() if k not in _PLACED}
+        if self.wanted.chip.is_torus and self._slices > 1:
             options["slices"] = self._slices
         return options
 
@@ -125,7 +104,7 @@ class StagesPlanner:
             PlanError: nothing that was found fits (``does-not-fit``), or there are no layers
                 (``no-layers``).
         """
-        wanted = self._wanted
+        wanted = self.wanted
         counts = list(self._counts())
         whole: Plan | None = None
         refused: PlanError | None = None
@@ -133,8 +112,8 @@ class StagesPlanner:
             share = _WITHOUT_SHARE if counts else 1.0
             timed = replace(wanted, seconds=wanted.seconds * share)
             try:
-                whole = Planner(self._reading, timed).plan()
-                self._most = whole.cost.step_seconds
+                whole = without_stages(self.reading, timed)
+                self.most = whole.cost.step_seconds
             except PlanError as error:
                 if error.code != "does-not-fit":
                     raise
@@ -146,36 +125,41 @@ class StagesPlanner:
             if whole is None and not self._best:
                 raise
             stopped = "interrupted"
-        if self._left <= 0 and stopped == "done":
+        if (self.left <= 0 or self._is_cut_short) and stopped == "done":
             stopped = "seconds"
         return self._chosen(whole, stopped, refused)
 
     def _search(self, counts: Sequence[int]) -> PlanError | None:
         """Find pipelines of each of ``counts`` stages; return why one of them has none."""
         refused: PlanError | None = None
-        found: list[_Sharded] = []
-        end = self._left * _SHARDINGS_SHARE
+        found: list[Sharded] = []
+        end = self.left * _SHARDINGS_SHARE
         for at, count in enumerate(counts):
-            self._report("shardings", at / len(counts))
-            share = (end - self._wanted.seconds + self._left) / (len(counts) - at)
+            self.report("shardings", at / len(counts))
+            share = (end - self.wanted.seconds + self.left) / (len(counts) - at)
             try:
-                found += self._sharded(count, max(share, _LEAST_SECONDS))
+                for each in self._sharded(count, max(share, _LEAST_SECONDS)):
+                    # What the first takes says which others are not worth their time.
+                    if each.stages != (found[-1].stages if found else 1):
+                        self._cut(each)
+                    found.append(each)
             except PlanError as error:
                 if error.code not in ("does-not-fit", "no-mesh"):
                     raise
                 refused = refused or error
         found.sort(key=lambda each: each.estimate)
         for at, each in enumerate(found):
-            if self._left < self._wanted.seconds * _FINAL_SHARE and self._best:
+            if self.left < self.wanted.seconds * _FINAL_SHARE and self._best:
                 break
-            self._report("stages", at / len(found))
+            self.report("stages", at / len(found))
             self._cut(each)
+        self._policies.search(found)
         return refused
 
     @property
-    def _left(self) -> float:
+    def left(self) -> float:
         """Seconds that are left."""
-        return self._wanted.seconds - (time.monotonic() - self._reading.start)
+        return self.wanted.seconds - (time.monotonic() - self.reading.start)
 
     def _counts(self) -> Iterator[int]:
         """The numbers of stages above 1 that are tried: those that divide the devices, in which
@@ -193,14 +177,14 @@ class StagesPlanner:
         Raises:
             PlanError: none can fit (``does-not-fit``).
         """
-        wanted = self._wanted
+        wanted = self.wanted
         options = self._over_all
         if wanted.chip.is_torus:
             options["slices"] = max(self._slices // stages, 1)
-        module = self._reading.program.given.module
+        module = self.reading.program.given.module
         devices = self._devices // stages
         over = meshes(module, None, devices, wanted.chip, links(wanted.chip, options))
-        least = bounds.least_bytes(self._reading.ports, over) / stages
+        least = bounds.least_bytes(self.reading.ports, over) / stages
         if least > wanted.limit:
             raise _too_large(least, wanted.limit)
         return replace(
@@ -212,38 +196,47 @@ class StagesPlanner:
             progress=None,
         )
 
-    def _sharded(self, stages: int, seconds: float) -> Iterator[_Sharded]:
+    def _sharded(self, stages: int, seconds: float) -> Iterator[Sharded]:
         """Yield shardings of one of ``stages``, with layers.
 
         Raises:
             PlanError: no sharding fits (``does-not-fit``), or there are no layers (``no-layers``).
         """
-        reading = self._reading
-        is_best = reading.alone.compute_seconds / self._devices >= self._most
+        reading = self.reading
+        is_best = reading.alone.compute_seconds / self._devices >= self.most
         if is_best or stages > self._layers:
             return
         start = time.monotonic()
-        planner = Planner(reading, self._wanted_for(stages, seconds * _SEARCH_SHARE), start)
-        for count, trial in enumerate(planner.finalists()):
+        wanted = self._wanted_for(stages, seconds * _SEARCH_SHARE)
+        planner = Planner(reading, wanted, start)
+        finalists = planner.finalists()
+        self._is_cut_short |= time.monotonic() > start + seconds * _SEARCH_SHARE
+        for count, trial in enumerate(finalists):
             if count >= _LEAST_TRIALS and time.monotonic() > start + seconds:
+                self._is_cut_short = True
+                return
+            # Micro-batches take no less than the whole batch.
+            if trial.step() / stages >= self.most * _NEAR:
                 return
             layers = planner.layers(trial)
             self._layers = len(layers.layers)
             if stages > self._layers:
                 return
             estimate = self._estimate(layers, stages)
-            if estimate < self._most * _NEAR:
-                yield _Sharded(planner, trial, stages, layers, estimate)
+            if estimate < self.most * _NEAR:
+                yield Sharded(planner, trial, stages, layers, estimate, wanted.options)
 
     def _estimate(self, layers: Layers, stages: int) -> float:
         """Seconds of a step if nothing but the first micro-batch were waited for, with chunks;
         infinite where parameters do not fit."""
-        whole = reduce(Part.__add__, layers.layers, layers.before + layers.after)
+        whole = _all(layers)
         held = (whole.parameter_bytes + whole.gradient_bytes) / stages + layers.rest.parameter_bytes
-        if held > self._wanted.limit:
+        if held > self.wanted.limit:
             return math.inf
         return min(
-            seconds(whole, count) / stages * (1 + (stages - 1) / count / max(_TURNS))
+            seconds(_all(layers.split(count)), count)
+            / stages
+            * (1 + (stages - 1) / count / max(_TURNS))
             for count in self._batches(layers)
         )
 
@@ -253,27 +246,32 @@ class StagesPlanner:
         most = min(batch, _MOST_MICRO_BATCHES)
         return [n for n in range(most, 0, -1) if batch % n == 0 and batch // n >= fewest] or [1]
 
-    def _cut(self, of: _Sharded) -> None:
+    def _cut(self, of: Sharded) -> None:
         """Keep the best pipeline of shardings, if it is the best of its kind and stages."""
-        most = self._most * _NEAR
+        most = self.most * _NEAR
         if of.estimate >= most:
             return
-        search = self._searched(of.layers, of.trial.mesh, of.stages, most)
-        self._tried += search.tried
+        search = self.searched(of.layers, of.trial.mesh, of.stages, most)
         if search.best is None:
             return
-        found = Staged(of.planner, of.trial, search.best)
-        key = of.stages, found.kind
-        known = self._best.get(key)
-        if known is None or search.best.step_seconds < known.found.step_seconds:
-            self._best[key] = found
-        self._most = min(self._most, search.best.step_seconds)
+        self.take(Staged(of.planner, of.trial, search.best))
 
-    def _searched(self, layers: Layers, mesh: Mesh, stages: int, most: float) -> PipelineSearch:
+    def take(self, found: Staged) -> None:
+        """Keep ``found`` if it is the best of its kind and stages."""
+        key = found.found.stages, found.kind, found.setting is None
+        known, step = self._best.get(key), found.found.step_seconds
+        if known is None or step < known.found.step_seconds:
+            self._best[key] = found
+        self.most = min(self.most, step)
+
+    def searched(
+        self, layers: Layers, mesh: Mesh, stages: int, most: float, limit: float | None = None
+    ) -> PipelineSearch:
         """All pipelines of ``stages`` for ``layers`` that may take less than ``most`` seconds."""
-        search = PipelineSearch(layers, self._wanted.limit, self._links, mesh)
+        search = PipelineSearch(layers, limit or self.wanted.limit, self._links, mesh)
         batches = self._batches(layers)
         search.add_fastest(tasks_of([stages], batches, self._limits.schedules, _TURNS), most)
+        self.tried += search.tried
         return search
 
     def _chosen(self, whole: Plan | None, stopped: str, refused: PlanError | None) -> Plan:
@@ -283,14 +281,14 @@ class StagesPlanner:
             PlanError: nothing fits.
         """
         ranked = sorted(self._best.values(), key=lambda each: each.found.step_seconds)
-        without = math.inf if whole is None else whole.cost.step_seconds
-        chosen, step = None, without
+        chosen: Plan | None = None
+        step = math.inf if whole is None else whole.cost.step_seconds
         exact: list[Staged] = []
         for each in ranked[:_MOST_FINAL]:
             if each.found.step_seconds >= step * _SLACK:
                 break
             ranked = ranked[1:]
-            plan = each.planner.plan_of(each.trial)
+            plan = self._plan_of(each)
             pipeline = self._pipeline(plan, each.found.stages, step)
             # What is slower on the whole program is no alternative: it is not known how slow.
             if pipeline is not None and pipeline.best.step_seconds < step:
@@ -298,20 +296,24 @@ class StagesPlanner:
                 exact.append(replace(each, found=pipeline.best))
         if chosen is None:
             if whole is None:
-                raise refused or _too_large(math.inf, self._wanted.limit)
+                raise refused or _too_large(math.inf, self.wanted.limit)
             chosen = whole
-        found = [_alternative(each, step) for each in (*exact[:-1], *ranked)]
+        found = [alternative(each, step) for each in (*exact[:-1], *ranked)]
         if whole is not None and chosen is not whole:
-            found.append(_without(whole, step))
+            found.append(without(whole, step))
         found.sort(key=lambda each: each.figures.step_seconds or math.inf)
         return replace(chosen, alternatives=(*found, *chosen.alternatives))
+
+    def _plan_of(self, each: Staged) -> Plan:
+        if each.setting is None:
+            return each.planner.plan_of(each.trial)
+        return self._policies.plan_of(each)
 
     def _pipeline(self, plan: Plan, stages: int, most: float) -> Pipeline | None:
         """The pipeline of ``plan``, on the whole program; ``None`` if none of less than ``most``
         seconds fits."""
-        layers = find_layers(plain(plan.session), self._wanted.chip, **plan.cost_options)
-        search = self._searched(layers, plan.mesh, stages, most)
-        self._tried += search.tried
+        layers = find_layers(plain(plan.session), self.wanted.chip, **plan.cost_options)
+        search = self.searched(layers, plan.mesh, stages, most)
         return None if search.best is None else search.answer(1)
 
     def _staged(self, plan: Plan, pipeline: Pipeline, stopped: str) -> Plan:
@@ -319,21 +321,22 @@ class StagesPlanner:
             plan,
             pipeline=pipeline,
             placement=Placement.of(
-                self._wanted.links().topology(
+                self.wanted.links().topology(
                     Mesh({"stage": pipeline.best.stages, **plan.mesh.shape})
                 )
             ),
-            limit=self._wanted.limit,
-            bound=self._reading.alone.compute_seconds / self._devices,
+            limit=self.wanted.limit,
+            bound=self.reading.alone.compute_seconds / self._devices,
             alternatives=(),
-            evaluations=plan.evaluations + self._tried,
+            evaluations=plan.evaluations + self.tried,
             stopped=stopped,
         )
 
-    def _report(self, what: str, fraction: float) -> None:
-        if self._wanted.progress is not None:
-            best = "nothing fits yet" if self._most == math.inf else format_seconds(self._most)
-            self._wanted.progress(f"{best}, {what}", fraction)
+    def report(self, what: str, fraction: float) -> None:
+        """Report the best so far."""
+        if self.wanted.progress is not None:
+            best = "nothing fits yet" if self.most == math.inf else format_seconds(self.most)
+            self.wanted.progress(f"{best}, {what}", fraction)
 
 
 def counts(given: str | int | Iterable[int]) -> tuple[int, ...] | None:
@@ -351,32 +354,8 @@ def counts(given: str | int | Iterable[int]) -> tuple[int, ...] | None:
     return found
 
 
-def _alternative(each: Staged, step: float) -> Alternative:
-    found = each.found
-    mesh = Mesh({"stage": found.stages, **each.trial.mesh.shape})
-    seconds = found.step_seconds
-    figures = Evaluation(
-        {}, step_seconds=seconds, serial_seconds=seconds, peak_bytes=int(found.peak_bytes)
-    )
-    kind = f"{each.kind}, {plural(found.stages, 'stage')}, {found.schedule}"
-    reason = f"the step is {seconds / step - 1:.1%} longer; stages wait {found.timeline.bubble:.1%}"
-    edit = each.planner.edit(each.trial)
-    return Alternative(kind, mesh, edit, figures, reason, found.stages)
-
-
-def _without(whole: Plan, step: float) -> Alternative:
-    cost = whole.cost
-    figures = Evaluation(
-        {},
-        step_seconds=cost.step_seconds,
-        serial_seconds=cost.step_seconds,
-        compute_seconds=cost.compute_seconds,
-        comm_seconds=cost.comm_seconds,
-        peak_bytes=cost.peak_bytes,
-    )
-    reason = f"the step is {cost.step_seconds / step - 1:.1%} longer"
-    kind = f"{whole.kind}, no stages"
-    return Alternative(kind, whole.mesh, dict(whole.specs), figures, reason, 1)
+def _all(layers: Layers) -> Part:
+    return reduce(Part.__add__, layers.layers, layers.before + layers.after)
 
 
 def _too_large(least: float, limit: float) -> PlanError:

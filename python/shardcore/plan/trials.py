@@ -62,6 +62,15 @@ class Trial:
         """Whether its peak is within the limit."""
         return self.rank[0] == 0
 
+    def step(self) -> float:
+        """Return seconds of the step, infinite where it has none."""
+        seconds = self.row.step_seconds
+        return math.inf if seconds is None else seconds
+
+    def arguments(self) -> tuple[float, float]:
+        """Return bytes of arguments, and seconds of the step."""
+        return self.row.argument_bytes or math.inf, self.step()
+
     @property
     def is_hopeless(self) -> bool:
         """Whether its peak exceeds the limit by so much that variations will not fit either."""

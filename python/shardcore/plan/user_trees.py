@@ -91,12 +91,15 @@ def _applied_stages(plan: Plan, code: str, devices: Sequence[Any] | None) -> Any
         in_shardings(result, staged(result.arguments(), said.arguments, stages, layers)),
         out_shardings(result, staged(result.results(), said.results, stages, layers)),
     )
-    return plan.program.applied(
+    kept = plan.kept
+    program = plan.program if kept is None else kept.step.given
+    return program.applied(
         plan.whole_mesh,
         specs,
         devices=devices,
         keeps_constraints=plan.keeps_constraints,
         pipeline=(_IMPORTS + code, layers, plan.micro_batches),
+        wrap=None if kept is None else kept.wrapped,
     )
 
 

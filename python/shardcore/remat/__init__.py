@@ -8,6 +8,7 @@
 :mod:`~.alike`         whether two programs compute the same
 :mod:`~.wrapping`      programs with layers that keep what is chosen
 :mod:`~.loss`          a loss, traced and changed
+:mod:`~.step`          a step that differentiates a loss, with another loss
 :mod:`~.model`         estimates what a layer computes anew, to rank choices
 :mod:`~.trials`        what was lowered and costed
 :mod:`~.search`        the search
@@ -90,7 +91,7 @@ def remat(
     from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.remat.loss import Loss
     from shardcore.remat.search import Search
-    from shardcore.remat.trials import Trials
+    from shardcore.remat.trials import OfLoss, Trials
 
     if not callable(loss):
         message = f"a {type(loss).__name__} is no function: layers are changed before lowering"
@@ -105,17 +106,8 @@ def remat(
     limit = chip.hbm_bytes if memory is None else _bytes("memory", memory)
     host_limit = float("inf") if host_memory is None else _bytes("host_memory", host_memory)
     lowering = {name: options.pop(name) for name in _LOWERING if name in options}
-    trials = Trials(
-        Loss(loss),
-        args,
-        chip,
-        (limit, host_limit),
-        float(seconds),
-        step,
-        lowering,
-        options,
-        progress,
-    )
+    programs = OfLoss(Loss(loss), args, chip, step, lowering, options)
+    trials = Trials(programs, chip, (limit, host_limit), float(seconds), progress)
     Search(trials).run()
     best = trials.best
     if best is None:
@@ -128,20 +120,16 @@ def remat(
         raise PlanError(Diagnostic("does-not-fit", message, hint))
     program = trials.program
     setting = best.setting or ()
-    used = [{name for _, choice in runs for name in choice.names} for runs in setting]
     return Remat(
         best,
         tuple(trials.known.values()),
         program.stacks,
-        tuple(
-            tuple(value for value in values if value.name in names)
-            for values, names in zip(program.values, used, strict=True)
-        ),
+        program.used(setting),
         chip,
         limit,
         host_limit,
         "seconds" if trials.was_cut else "done",
-        trials.loss,
+        programs.loss,
     )
 
 

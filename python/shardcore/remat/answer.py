@@ -112,7 +112,7 @@ class Remat:
         """Return what to write in the program: names of values, and the policy of each stack."""
         from shardcore.remat.code import to_python
 
-        return to_python(self)
+        return to_python(self.stacks, self.setting, self.values)
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain data."""

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 
-from shardcore.remat.answer import Remat
-from shardcore.remat.choices import Choice, Runs
+from shardcore.remat.choices import Choice, Runs, Setting
 from shardcore.remat.programs import Stack
 from shardcore.remat.values import Value
 from shardcore.units import format_bytes
 
+Values = Sequence[Sequence[Value]]
+"""Of the layers of each stack the values with names that are used."""
 
-def to_python(found: Remat) -> str:
+
+def to_python(stacks: Sequence[Stack], setting: Setting, values: Values) -> str:
     """Return the code: lines that name values, and a policy for each stack of layers."""
-    new = [value for values in found.values for value in values if not value.is_given]
     lines = ["import jax"]
-    if new:
+    if any(not value.is_given for each in values for value in each):
         lines += ["from jax.ad_checkpoint import checkpoint_name"]
-    for number, (stack, runs, values) in enumerate(
-        zip(found.stacks, found.setting, found.values, strict=True)
-    ):
-        suffix = "" if len(found.stacks) == 1 else f"_{number}"
+    return "\n".join([*lines, *layer_lines(stacks, setting, values)]) + "\n"
+
+
+def layer_lines(stacks: Sequence[Stack], setting: Setting, values: Values) -> Iterator[str]:
+    """Yield the lines for each stack of layers."""
+    for number, (stack, runs, named) in enumerate(zip(stacks, setting, values, strict=True)):
+        suffix = "" if len(stacks) == 1 else f"_{number}"
+        yield from ("", f"# {stack_text(stack)}", *_naming(named))
+        yield from (*_policies(runs, suffix), *_wrapping(stack, runs, suffix))
+
+
+def commented(stacks: Sequence[Stack], setting: Setting, values: Values) -> str:
+    """Return the policies as code, and as comments what to write in the program."""
+    lines = ["# What layers keep for the backward pass:"]
+    for number, (stack, runs, named) in enumerate(zip(stacks, setting, values, strict=True)):
+        suffix = "" if len(stacks) == 1 else f"_{number}"
         lines += ["", f"# {stack_text(stack)}"]
-        lines += _naming(values)
-        lines += _wrapping(stack, runs, suffix)
-    return "\n".join(lines) + "\n"
+        lines += [f"# {line.removeprefix('# ')}" for line in _naming(named)]
+        lines += [*_policies(runs, suffix)]
+        lines += [f"# {line.removeprefix('# ')}" for line in _wrapping(stack, runs, suffix)]
+    return "\n".join(lines)
 
 
 def stack_text(stack: Stack) -> str:
@@ -41,7 +56,7 @@ def _line(location: str) -> str:
     return f"{file if near.startswith(os.pardir) else near}:{line}"
 
 
-def _naming(values: tuple[Value, ...]) -> list[str]:
+def _naming(values: Sequence[Value]) -> list[str]:
     lines = []
     for value in values:
         where = "" if value.location is None else f"{_line(value.location)}, "
@@ -57,19 +72,26 @@ def _naming(values: tuple[Value, ...]) -> list[str]:
     return lines
 
 
+def _policies(runs: Runs, suffix: str) -> Iterator[str]:
+    """The definition of what the layers of a stack keep."""
+    if len(runs) > 1:
+        yield f"policies{suffix} = ["
+        for count, choice in runs:
+            code = choice.code().replace("\n", "\n    ")
+            yield f"    *[{code}] * {count},"
+        yield "]"
+    elif runs[0][1].is_checkpointed:
+        yield f"policy{suffix} = {runs[0][1].code()}"
+
+
 def _wrapping(stack: Stack, runs: Runs, suffix: str) -> list[str]:
     layer = stack.function if stack.function and stack.function.isidentifier() else "layer"
     if len(runs) == 1:
         [(_, choice)] = runs
         if not choice.is_checkpointed:
             return [f"# {layer} without jax.checkpoint"]
-        return [f"policy{suffix} = {choice.code()}", _wrapped(layer, stack, f"policy{suffix}")]
-    lines = [f"policies{suffix} = ["]
-    for count, choice in runs:
-        code = choice.code().replace("\n", "\n    ")
-        lines.append(f"    *[{code}] * {count},")
-    lines.append("]")
-    lines.append(f"for number, policy in enumerate(policies{suffix}):")
+        return [_wrapped(layer, stack, f"policy{suffix}")]
+    lines = [f"for number, policy in enumerate(policies{suffix}):"]
     lines += [f"    {line}" for line in _in_loop(layer, stack, [one for _, one in runs])]
     return lines
 

@@ -17,8 +17,8 @@ from shardcore.errors import Diagnostic, PlanError
 from shardcore.jax.private import is_of_backward_pass
 from shardcore.remat.choices import Setting
 from shardcore.remat.programs import Stack, flat, stacks, sub_programs
-from shardcore.remat.values import Value, names_of, values_of
-from shardcore.remat.wrapping import block_of, wrapped
+from shardcore.remat.values import INPUTS, Value, names_of, values_of
+from shardcore.remat.wrapping import as_layer, block_of, wrapped
 
 _HINT = "give the function whose value is the loss, and step=, which makes the step of it"
 
@@ -59,6 +59,24 @@ class Program:
         }
         arguments = block_of(self.jaxpr, second, stack.size).invars
         return [at for at, variable in enumerate(arguments) if variable in made]
+
+    def used(self, setting: Setting) -> tuple[tuple[Value, ...], ...]:
+        """Return of each stack the values with names that ``setting`` has."""
+        names = [{name for _, choice in runs for name in choice.names} for runs in setting]
+        return tuple(
+            tuple(value for value in values if value.name in own)
+            for values, own in zip(self.values, names, strict=True)
+        )
+
+    def wrapped(self, layer: Callable[..., Any], setting: Setting) -> Callable[..., Any]:
+        """Return ``layer``, the function that the first scan runs, which keeps what ``setting``
+        says."""
+        number = next(at for at, stack in enumerate(self.stacks) if stack.is_scan)
+        [(_, choice)] = setting[number]
+        first = self.inputs(number)[0]
+        names = names_of(self.values[number])
+        names = {(at, n - first if at == INPUTS else n): name for (at, n), name in names.items()}
+        return as_layer(layer, choice, names) if choice.is_checkpointed else layer
 
     def with_setting(self, setting: Setting) -> Callable[..., list[Any]]:
         """Return the function on flat arguments whose layers keep what ``setting`` says."""

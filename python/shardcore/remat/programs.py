@@ -103,6 +103,8 @@ def _inline(equation: Any, names: dict[Any, Any], equations: list[Any]) -> None:
             outvars=[own[variable] for variable in each.outvars], source_info=info
         )
         _inline(renamed, own, equations)
+        # What it calls may be inlined, too, and have other names for its results.
+        own.update((variable, _renamed(own[variable], own)) for variable in each.outvars)
     results = [_renamed(atom, own) for atom in inner.outvars]
     names.update(zip(equation.outvars, results, strict=True))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shardcore.remat.answer import Trial
 from shardcore.remat.choices import Setting
@@ -20,36 +20,77 @@ MakeStep = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Makes the function whose cost counts of the loss."""
 
 
-class Trials:
-    """What was tried."""
+class Programs(Protocol):
+    """Programs whose layers keep something, and what they cost."""
+
+    @property
+    def program(self) -> Program:
+        """The loss with the layers."""
+        ...
+
+    def trial(self, setting: Setting | None) -> Trial:
+        """Return what the program costs whose layers keep what ``setting`` says; ``None`` is the
+        program as it is."""
+        ...
+
+
+class OfLoss:
+    """Programs that are made of a loss."""
 
     def __init__(
         self,
         loss: Loss,
         arguments: tuple[Any, ...],
         chip: Hardware,
-        limits: tuple[float, float],
-        seconds: float,
         step: MakeStep | None,
         lowering: dict[str, Any],
         costing: dict[str, Any],
-        progress: Callable[[str, float], object] | None,
     ) -> None:
-        self.loss, self.chip, self.limits = loss, chip, limits
-        self._arguments, self._step = arguments, step
+        self.loss = loss
+        self._chip, self._arguments, self._step = chip, arguments, step
         self._lowering, self._costing = lowering, costing
-        self._progress, self._start, self._seconds = progress, time.monotonic(), seconds
-        self.known: dict[Setting | None, Trial] = {}
-        self.was_cut = False
-        """Whether the time decided what was tried."""
         platform = "tpu" if chip.is_torus else "cpu" if chip.compiler == "xla-cpu" else "cuda"
         self._lowering.setdefault("platform", platform)
         if step is None:
             aux = has_aux(loss.program(arguments, {}))
             self._step = _gradient_with_aux if aux else _gradient
-        self.run(None)
+
+    @property
+    def program(self) -> Program:
+        """The loss, once it was traced."""
         assert self.loss.first is not None, "the step calls the loss"
-        self.program: Program = self.loss.first
+        return self.loss.first
+
+    def trial(self, setting: Setting | None) -> Trial:
+        """Lower the program, and return what it costs."""
+        import shardcore.jax
+
+        assert self._step is not None
+        function = self.loss.recorded if setting is None else self.loss.with_setting(setting)
+        step = self._step(function)
+        lowered = shardcore.jax.lower(step, *self._arguments, **self._lowering)
+        cost = lowered.propagate().cost(self._chip, **self._costing)
+        return Trial(setting, cost.step_seconds, cost.peak_bytes, cost.host_memory_peak_bytes)
+
+
+class Trials:
+    """What was tried."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        chip: Hardware,
+        limits: tuple[float, float],
+        seconds: float,
+        progress: Callable[[str, float], object] | None,
+    ) -> None:
+        self._programs, self.chip, self.limits = programs, chip, limits
+        self._progress, self._start, self._seconds = progress, time.monotonic(), seconds
+        self.known: dict[Setting | None, Trial] = {}
+        self.was_cut = False
+        """Whether the time decided what was tried."""
+        self.run(None)
+        self.program: Program = programs.program
         self.given_names = {
             (at, value.name)
             for at, values in enumerate(self.program.values)
@@ -69,7 +110,7 @@ class Trials:
         program as it is.
         """
         if setting not in self.known:
-            self.known[setting] = self._run(setting)
+            self.known[setting] = self._programs.trial(setting)
             self._report()
         return self.known[setting]
 
@@ -95,16 +136,6 @@ class Trials:
         names = [(at, name) for at, choice in choices for name in choice.names]
         moved = sum(len(choice.offloaded) for _, choice in choices)
         return len({*names} - self.given_names), len(names), moved
-
-    def _run(self, setting: Setting | None) -> Trial:
-        import shardcore.jax
-
-        assert self._step is not None
-        function = self.loss.recorded if setting is None else self.loss.with_setting(setting)
-        step = self._step(function)
-        lowered = shardcore.jax.lower(step, *self._arguments, **self._lowering)
-        cost = lowered.propagate().cost(self.chip, **self._costing)
-        return Trial(setting, cost.step_seconds, cost.peak_bytes, cost.host_memory_peak_bytes)
 
     def _report(self) -> None:
         if self._progress is not None:

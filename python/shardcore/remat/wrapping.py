@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 
 from shardcore.remat.alike import are_alike
 from shardcore.remat.choices import Choice, Setting, each
-from shardcore.remat.programs import Stack
+from shardcore.remat.programs import Stack, flat
 from shardcore.remat.values import INPUTS
 
 Names = Mapping[tuple[int, int], str]
@@ -121,6 +121,26 @@ def _as_layer(body: Any, choice: Choice, names: Names) -> Any:
     results = [copy.copy(variable) for variable in made.outvars]
     made = made.replace(invars=own, outvars=results)
     return body.replace(eqns=[made], outvars=results)
+
+
+def as_layer(layer: Callable[..., Any], choice: Choice, names: Names) -> Callable[..., Any]:
+    """Return the function that a scan runs, checkpointed as a whole.
+
+    Args:
+        layer: takes a carry and what is of this layer.
+        choice: what it keeps.
+        names: those that values may be given, by equations as of the body of the scan.
+    """
+
+    def checkpointed(carry: Any, own: Any) -> Any:
+        leaves = jax.tree.leaves((carry, own))
+        made, shapes = jax.make_jaxpr(layer, return_shape=True)(carry, own)
+        body = named(flat(made.jaxpr), choice.names, names)
+        run = jaxpr_as_fun(ClosedJaxpr(body, made.consts))
+        run = jax.checkpoint(run, policy=choice.policy_of_jax(), prevent_cse=False)
+        return jax.tree.unflatten(jax.tree.structure(shapes), run(*leaves))
+
+    return checkpointed
 
 
 def _checkpointed(block: Any, choice: Choice, prevents_cse: bool) -> Any:

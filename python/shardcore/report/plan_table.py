@@ -51,6 +51,7 @@ def plan_parts(plan: Plan) -> list[Part]:
         f"  peak memory  {format_bytes(plan.peak_bytes)} of {format_bytes(plan.limit)}",
         f"  tried        {plan.evaluations}; {_ENDS[plan.stopped]}",
     ]
+    lines += [f"  layers       {each}: {kept}" for each, kept in plan.policies.items()]
     if plan.why:
         lines.append(f"  why          {plan.why}")
     parts: list[Part] = [paragraph("\n".join(lines))]
