@@ -97,9 +97,7 @@ def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -
     paths = {port.name: port.label or port.name for port in ports}
     kinds = argument_kinds(ports)
     points = timeline.points
-    backward = (at for at, point in enumerate(points) if point.direction == "backward")
-    turn = next(backward, len(points))
-    held = [_held(row, paths, kinds, turn) for row in timeline.values]
+    held = [_held(row, paths, kinds, points[row.last].direction) for row in timeline.values]
     places = list(_fullest([point.bytes for point in points], most))
     sizes = {}
     for kind in KINDS:
@@ -117,13 +115,14 @@ def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -
     return MemoryByKind(places, sizes, there)
 
 
-def _held(row: Lifetime, paths: Mapping[str, str], kinds: Mapping[str, str], turn: int) -> Held:
+def _held(row: Lifetime, paths: Mapping[str, str], kinds: Mapping[str, str], until: str) -> Held:
+    """The kind of a value whose last use is in the pass ``until``."""
     name = row.value.name
     if row.role == "argument":
         return Held(row, kinds.get(name, "other arguments"), paths.get(name, name))
     if row.role == "output":
         return Held(row, "outputs", row.scope)
-    is_kept = row.direction == "forward" and row.first < turn <= row.last
+    is_kept = row.direction == "forward" and until == "backward"
     return Held(row, "activations" if is_kept else "temporaries", row.scope)
 
 

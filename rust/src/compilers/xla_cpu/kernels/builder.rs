@@ -45,7 +45,7 @@ pub struct Builder<'p, 'w, 'a> {
     pub layouts: Layouts,
     pub storage: Storage,
     /// The memory of which there are items; what is in the other one takes no bytes. `None` where there is but one.
-    space: Option<Space>,
+    pub(in crate::compilers::xla_cpu) space: Option<Space>,
     /// The item of each value, while its block is built.
     pub(in crate::compilers::xla_cpu) items: Vec<u32>,
     /// The last walk that visited a value, and the place of the item among its reads.
@@ -165,8 +165,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         made_by: u32,
     ) -> u32 {
         let at = self.graph.items.len() as u32;
-        let is_there = self.space.is_none_or(|space| self.works.spaces.takes(space, value));
-        let bytes = if is_there { bytes } else { 0 };
+        let bytes = self.in_space(value, bytes);
         self.graph.items.push(Item { value, bytes, made_by, name_of: NONE, over: NONE });
         self.items[value.index()] = at;
         at

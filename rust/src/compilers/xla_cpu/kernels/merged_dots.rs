@@ -28,6 +28,7 @@ impl Builder<'_, '_, '_> {
         });
         self.concatenations.insert(part.group, item);
         let bytes = self.bytes(value);
+        let bytes = self.in_space(value, bytes);
         let whole = &mut self.graph.items[item as usize];
         whole.bytes = whole.bytes.saturating_add(bytes);
         let kernel = whole.made_by;
@@ -45,7 +46,7 @@ impl Builder<'_, '_, '_> {
         let Some(part) = self.layouts.merged.parts.get(&op) else {
             return self.make(value, bytes, kernel);
         };
-        let group = part.group;
+        let (group, bytes) = (part.group, self.in_space(value, bytes));
         let known = self.merged_results.get(&group).copied();
         let whole = known.unwrap_or_else(|| self.make_beside(value, 0, kernel));
         self.merged_results.insert(group, whole);
@@ -74,5 +75,14 @@ impl Builder<'_, '_, '_> {
         let is_part = parts.get(&op)?.group == parts.get(&whole)?.group;
         let bytes = self.whole_bytes(op);
         is_part.then(|| (bytes, self.layouts.split_k(self.program, self.works, op) > 1))
+    }
+    /// `bytes`, if `value` is in the memory that is counted; else 0.
+    pub(in crate::compilers::xla_cpu) fn in_space(&self, value: ValueId, bytes: u128) -> u128 {
+        let is_there = self.space.is_none_or(|space| self.works.spaces.takes(space, value));
+        if is_there {
+            bytes
+        } else {
+            0
+        }
     }
 }
