@@ -11,19 +11,28 @@ use crate::index::{BlockId, OpId, StrId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::VecDeque;
 
 /// Of two dots that are merged, one has at most this many bytes of operands and results.
 const MAX_BYTES: u128 = 32 << 20;
 
+/// The most dots that one is not merged with before no others are tried. XLA tries all.
+const MAX_MISSES: usize = 16;
+
+/// The most dots that become one. XLA has no such limit.
+const MAX_MERGED: usize = 256;
+
 /// Kernels of dots concatenate operands whose sizes are multiples of this one. Source: XLA's `GemmFusion`.
 const LEAST_FRAGMENT: u128 = 64;
 
-/// An operand of a dot as it is shared: on which side it is, the value that is read, and its batch, free and contracted dims.
+/// An operand of a dot as it is shared: on which side it is, the value that is read, its batch, free and contracted dims, and the
+/// element types of operands and result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Shared {
     value: ValueId,
     is_right: bool,
     dims: [Vec<usize>; 3],
+    types: [StrId; 3],
 }
 
 /// A dot that is not merged yet, or of which others are a part.
@@ -31,9 +40,8 @@ struct Dot {
     op: OpId,
     /// The index of the operand that others share.
     index: usize,
-    types: [StrId; 3],
     bytes: u128,
-    /// Elements of the free dims of the other operand; 0 if there are none.
+    /// Elements of the free dims of the other operand.
     free: u128,
 }
 
@@ -84,26 +92,30 @@ impl MergedDots {
         classes.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut done: FxHashSet<OpId> = FxHashSet::default();
         for (_, dots) in classes {
-            let mut left: Vec<Dot> =
+            let mut left: VecDeque<Dot> =
                 dots.into_iter().filter(|dot| !done.contains(&dot.op)).collect();
-            while !left.is_empty() {
-                let mut first = left.remove(0);
+            while let Some(mut first) = left.pop_front() {
                 let mut group = vec![first.op];
+                let mut members = FxHashSet::from_iter([first.op]);
                 let mut sizes = vec![first.free];
-                left.retain(|dot| {
-                    let takes = first.bytes.min(dot.bytes) <= MAX_BYTES
-                        && first.types == dot.types
-                        && dot.free > 0
-                        && first.free > 0
-                        && order.merge(program, &group, dot.op);
-                    if takes {
-                        group.push(dot.op);
-                        sizes.push(dot.free);
-                        first.bytes = first.bytes.saturating_add(dot.bytes);
-                        first.free = first.free.saturating_add(dot.free);
+                let mut misses = 0;
+                while let Some(dot) = left.get(misses) {
+                    if misses == MAX_MISSES || group.len() == MAX_MERGED {
+                        break;
                     }
-                    !takes
-                });
+                    let takes = first.bytes.min(dot.bytes) <= MAX_BYTES
+                        && order.merge(program, (first.op, &members), dot.op);
+                    if !takes {
+                        misses += 1;
+                        continue;
+                    }
+                    group.push(dot.op);
+                    members.insert(dot.op);
+                    sizes.push(dot.free);
+                    first.bytes = first.bytes.saturating_add(dot.bytes);
+                    first.free = first.free.saturating_add(dot.free);
+                    left.remove(misses);
+                }
                 if group.len() > 1 {
                     let is_concatenated = sizes.iter().any(|size| size % LEAST_FRAGMENT != 0);
                     for &op in &group {
@@ -143,10 +155,12 @@ impl Layouts {
         let types = values.map(|value| works.tensors.of(value).element);
         let bytes = values.iter().map(|&value| works.tensors.bytes(value)).sum();
         let sizes = works.tensors.of(other).dims.as_deref()?;
+        let has_free = !free.is_empty();
         let sizes = free.iter().map(|&dim| sizes.get(dim).map_or(0, |&size| size.max(0) as u128));
-        let free = if free.is_empty() { 0 } else { sizes.product() };
+        let free: u128 = sizes.product();
         let is_right = (index == 1) != is_swapped;
-        Some((Shared { value, is_right, dims }, Dot { op, index, types, bytes, free }))
+        (has_free && free > 0)
+            .then_some((Shared { value, is_right, dims, types }, Dot { op, index, bytes, free }))
     }
     /// Whether the transpose of the result of `op`, a dot, is computed in its place, with swapped operands.
     fn is_swapped(&mut self, program: &Program, op: OpId) -> bool {
@@ -187,12 +201,15 @@ impl Dependences {
         }
         Self { order: TopologicalOrder::new(places.len(), &edges), places }
     }
-    /// Merges `op` into `group`, unless one depends on the other.
-    fn merge(&mut self, program: &Program, group: &[OpId], op: OpId) -> bool {
-        let reads = |user: OpId, made: OpId| {
-            program.operands(user).any(|value| program.defining_op(value) == Some(made))
-        };
-        !group.iter().any(|&one| reads(one, op) || reads(op, one))
-            && self.order.merge(self.places[&group[0]], self.places[&op])
+    /// Merges `op` into the group of `first`, whose ops all come before it, unless it depends on one of them.
+    fn merge(
+        &mut self,
+        program: &Program,
+        (first, group): (OpId, &FxHashSet<OpId>),
+        op: OpId,
+    ) -> bool {
+        let mut made_by = program.operands(op).filter_map(|value| program.defining_op(value));
+        !made_by.any(|made_by| group.contains(&made_by))
+            && self.order.merge(self.places[&first], self.places[&op])
     }
 }

@@ -2,9 +2,8 @@
 //! their results.
 //!
 //! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product, or makes a
-//! larger array for several users. An
-//! elementwise op that only products and ops that fuse read is computed in each of them. One that is expensive is, if few read it,
-//! though others are between it and the product.
+//! larger array for several users. An elementwise op that only products and ops that fuse read is computed in each of them. One that is
+//! expensive is, if few read it, though others are between it and the product.
 
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;

@@ -3,6 +3,8 @@
 //!
 //! Source: XLA's `HloFusionAnalysis`, `reduction_utils` and `GetDescriptionForTiledTransposeEmitter`.
 
+use crate::layout::ceil_div;
+
 /// Threads of a warp.
 const WARP: i64 = 32;
 /// The least size of the two minor dims of a transpose through shared memory; that of a large one.
@@ -82,11 +84,11 @@ impl Reduction {
         let bound = if self.is_row { RACE_FREE_ROW } else { RACE_FREE_COLUMN };
         let left = steps_left(if self.is_row { minor } else { middle }, bound, self.is_row);
         if !self.is_row {
-            let reduced = (middle + left - 1) / left;
+            let reduced = ceil_div(middle, left);
             let first = Self { is_row: false, dims: [major.saturating_mul(left), reduced, minor] };
             return Some(([first, Self { is_row: false, dims: [major, left, minor] }], left));
         }
-        let reduced = (minor + left - 1) / left;
+        let reduced = ceil_div(minor, left);
         let first = Self { is_row: true, dims: [major, middle.saturating_mul(left), reduced] };
         Some(([first, Self { is_row: true, dims: [1, middle, left] }], left))
     }
@@ -121,11 +123,11 @@ fn steps_left(size: i64, bound: i64, is_row: bool) -> i64 {
         }
     }
     // The step that reduces more comes first, where a block of threads can do that.
-    let other = (size + padding(best)) / best;
+    let other = ceil_div(size, best);
     let is_swapped = other <= bound
         && (!is_row
             || if best % 2 == 0 && size % 2 == 0 {
-                best * 2 < other || other % 2 == 0
+                best.saturating_mul(2) < other || other % 2 == 0
             } else {
                 size % 2 == 0 || other % 2 != 0
             });
@@ -205,7 +207,8 @@ impl Transposed {
         let minor_after = groups[count - 1].1;
         let moves_minor = groups[count - 1].0 < groups.iter().map(|it| it.0).max().unwrap_or(0);
         let shared = if moves_minor {
-            let (least, most) = (minor_before.min(minor_after), minor_before * minor_after);
+            let (least, most) =
+                (minor_before.min(minor_after), minor_before.saturating_mul(minor_after));
             let is_tiled = least >= LEAST_TRANSPOSED
                 || least >= LEAST_TRANSPOSED_OF_LARGE && most >= LARGE_TRANSPOSED;
             is_tiled.then_some(32.0 * 33.0 * element)
