@@ -8,7 +8,7 @@
 //! | `rules` | which ops were found valid | the text of an op's signature | 2^15 signatures, 16 MiB of their text | [`crate::stablehlo::verified`] |
 //!
 //! Each cache but `answers` has a table for each simultaneous run, up to
-//! [`crate::cache_slot::MAX_TABLES`]. The bounds are those of one table, and [`sizes`] gives the
+//! [`crate::memoization::MAX_TABLES`]. The bounds are those of one table, and [`sizes`] gives the
 //! size of the largest table.
 //!
 //! Results do not depend on the caches, only the time to compute them does. In addition, a program has tables of
@@ -16,7 +16,7 @@
 //!
 //! [`clear`] empties all caches; a run that has taken a cache before does not restore its entries.
 //!
-//! A run takes these caches out of the process for its duration, see [`crate::cache_slot`], and never
+//! A run takes these caches out of the process for its duration, see [`crate::memoization`], and never
 //! blocks on the lock of a cache: a process that is forked while another thread uses a cache may run without that
 //! cache, but does not hang.
 

@@ -15,7 +15,7 @@
 //! | floor | modules |
 //! | --- | --- |
 //! | 0 | [`index`] |
-//! | 1 | [`bitset`], [`error`], [`inline_list`], [`cache_slot`], [`shardy`], [`suggest`] |
+//! | 1 | [`bitset`], [`error`], [`inline_list`], [`memoization`], [`shardy`], [`suggest`] |
 //! | 2 | [`mesh`], [`diagnostics`], [`memory`], [`solver`] |
 //! | 3 | [`axis`] |
 //! | 4 | [`sharding`], [`op_sharding_rule`] |
@@ -39,7 +39,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 pub mod attribute;
 pub mod axis;
 pub mod bitset;
-pub mod cache_slot;
 pub mod caches;
 pub mod compilers;
 pub mod context;
@@ -55,6 +54,7 @@ pub mod inline_list;
 pub mod inlining;
 pub mod ir;
 pub mod layout;
+pub mod memoization;
 pub mod memory;
 pub mod mesh;
 pub mod mlir;

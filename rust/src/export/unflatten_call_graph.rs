@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{FuncId, Id, IdVec, OpId, ShardingId, StrId};
 use crate::ir::{OpKind, Payload, Program, SymbolTable, ORIGINAL_NAME};
+use crate::memoization::Memo;
 use rustc_hash::FxHashMap;
 
 const MANUAL_AXES: &str = "sdy.func_manual_axes";
@@ -93,8 +94,7 @@ fn most_called(
 #[derive(Default)]
 struct Classes {
     /// By the key of a class, see [`Classes::number`].
-    numbers: FxHashMap<Box<[u32]>, usize>,
-    key: Vec<u32>,
+    numbers: Memo<usize>,
     exact: IdVec<FuncId, Option<usize>>,
     loose: IdVec<FuncId, Option<usize>>,
 }
@@ -122,18 +122,14 @@ impl Classes {
     /// shardings. In the key, each list is preceded by its length.
     fn number(&mut self, program: &mut Program, func: FuncId, lists: &[&[ShardingId]]) -> usize {
         let (name, axes) = origin(program, func);
-        self.key.clear();
-        self.key.extend([name.index() as u32, axes.index() as u32]);
+        let mut key = self.numbers.key();
+        key.extend([name.index() as u32, axes.index() as u32]);
         for list in lists {
-            self.key.push(list.len() as u32);
-            self.key.extend(list.iter().map(|sharding| sharding.index() as u32));
-        }
-        if let Some(&known) = self.numbers.get(&*self.key) {
-            return known;
+            key.push(list.len() as u32);
+            key.extend(list.iter().map(|sharding| sharding.index() as u32));
         }
         let next = self.numbers.len();
-        self.numbers.insert(self.key.as_slice().into(), next);
-        next
+        self.numbers.find(key).unwrap_or_else(|key| self.numbers.add(key, next))
     }
 }
 

@@ -11,13 +11,13 @@ use super::room::copy;
 use super::rule::PyOpShardingRule;
 use super::rule_registry::registry;
 use super::work::{limits, work};
-use crate::cache_slot::Taken;
 use crate::context::RuleSource;
 use crate::cost::traffic::traffic;
 use crate::import::symbol_dce;
 use crate::index::{Id, SignatureId};
 use crate::inlining::call_inliner::Inlined;
 use crate::ir::{OpKind, Program};
+use crate::memoization::Taken;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{
     collective_optimizer, partition, Given, Options, Partitioned, PlanCache, Policy, Results,

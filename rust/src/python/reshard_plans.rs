@@ -1,6 +1,6 @@
 //! `shardcore._core.ReshardPlans`: plans of reshards that are shared between partitioned programs.
 
-use crate::cache_slot::{CacheSlot, Taken};
+use crate::memoization::{CacheSlot, Taken};
 use crate::spmd::PlanCache;
 use pyo3::prelude::*;
 

@@ -3,10 +3,10 @@
 //! A look-up takes a fraction of the time to compute a rule, which matters for programs that are
 //! propagated repeatedly.
 //!
-//! See [`crate::cache_slot`] for how runs share the cache, also across threads and forks.
+//! See [`crate::memoization`] for how runs share the cache, also across threads and forks.
 
-use crate::cache_slot::{CacheSlot, Taken};
 use crate::ir::SignatureCache;
+use crate::memoization::{CacheSlot, Taken};
 use crate::op_sharding_rule::SharedRule;
 use crate::shardy::Version;
 

@@ -1,11 +1,11 @@
 //! A cache across programs of op signatures that were verified: an op with one of them is not
 //! verified again.
 //!
-//! See [`crate::cache_slot`] for how verifications share the cache, also across threads and forks.
+//! See [`crate::memoization`] for how verifications share the cache, also across threads and forks.
 
-use crate::cache_slot::{CacheSlot, Taken};
 use crate::index::{Id, SignatureId};
 use crate::ir::{is_portable, SignatureCache, SignatureTable};
+use crate::memoization::{CacheSlot, Taken};
 use crate::shardy::Version;
 
 /// For each signature, whether an op with it was found valid.

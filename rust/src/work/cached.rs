@@ -2,6 +2,7 @@
 
 use crate::index::{Id, IdVec, OpId, StrId, ValueId};
 use crate::ir::{OpKind, Program};
+use crate::memoization::Memo;
 use crate::rules::{Shapes, SignatureView};
 use crate::work::ops::estimate::{estimate, Estimate, Estimates};
 use crate::work::ops::unit::Unit;
@@ -55,15 +56,16 @@ pub struct Works<'a> {
     /// The properties of the ops of each name, as an index in `names`.
     named: IdVec<StrId, u32>,
     names: Vec<Named>,
-    memo: FxHashMap<Box<[u32]>, Option<Work>>,
-    units: FxHashMap<Box<[u32]>, Unit>,
+    /// By signature and local tensors.
+    by_tensors: Memo<Option<Work>>,
+    /// By the same.
+    units: Memo<Unit>,
     /// The outcomes of ops whose work depends on their regions.
     of_bodies: FxHashMap<OpId, Outcome>,
     /// Their work, by signature, local shapes, and the work of their regions.
-    by_bodies: FxHashMap<Box<[u32]>, Option<Work>>,
+    by_bodies: Memo<Option<Work>>,
     /// The ops of functions.
     orders: FxHashMap<OpId, Inside>,
-    key: Vec<u32>,
     estimates: Estimates,
 }
 
@@ -102,12 +104,11 @@ impl<'a> Works<'a> {
             spaces: Spaces::new(program),
             named,
             names,
-            memo: FxHashMap::default(),
-            units: FxHashMap::default(),
+            by_tensors: Memo::default(),
+            units: Memo::default(),
             of_bodies: FxHashMap::default(),
-            by_bodies: FxHashMap::default(),
+            by_bodies: Memo::default(),
             orders: FxHashMap::default(),
-            key: Vec::new(),
             estimates: Estimates::default(),
         }
     }
@@ -246,16 +247,14 @@ impl<'a> Works<'a> {
             return unit;
         }
         let program = self.program;
-        let Some(key) = self.take_key(op) else { return Unit::default() };
-        let known = self.units.get(key.as_slice()).copied();
-        let unit = known.unwrap_or_else(|| {
+        let mut key = self.units.key();
+        if self.describe(op, &mut key).is_none() {
+            return Unit::default();
+        }
+        self.units.find(key).unwrap_or_else(|key| {
             let unit = self.with_view(op, |view| Some(Unit::of(program, op, Some(view))));
-            let unit = unit.unwrap_or_default();
-            self.units.insert(key.as_slice().into(), unit);
-            unit
-        });
-        self.key = key;
-        unit
+            self.units.add(key, unit.unwrap_or_default())
+        })
     }
     /// The target of a custom call.
     pub fn target(&self, op: OpId) -> Option<String> {
@@ -300,15 +299,12 @@ impl<'a> Works<'a> {
         op: OpId,
         measure: fn(&SignatureView<'_>) -> Option<Work>,
     ) -> Option<Work> {
-        let key = self.take_key(op)?;
-        let known = self.memo.get(key.as_slice()).copied();
-        let work = known.unwrap_or_else(|| {
+        let mut key = self.by_tensors.key();
+        self.describe(op, &mut key)?;
+        self.by_tensors.find(key).unwrap_or_else(|key| {
             let work = self.with_view(op, measure);
-            self.memo.insert(key.as_slice().into(), work);
-            work
-        });
-        self.key = key;
-        work
+            self.by_tensors.add(key, work)
+        })
     }
     /// The result of `measure` for `op` with local shapes and the work of its regions; `None` where shapes are not known.
     fn measured_by(
@@ -317,32 +313,27 @@ impl<'a> Works<'a> {
         measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
         bodies: &[Work],
     ) -> Option<Work> {
-        let mut key = self.take_key(op)?;
+        let mut key = self.by_bodies.key();
+        self.describe(op, &mut key)?;
         for &Work { flops, transcendentals, only_on_hosts } in bodies {
             for figure in [flops, transcendentals, only_on_hosts] {
                 key.extend([0, 32, 64, 96].map(|bit| (figure >> bit) as u32));
             }
         }
         key.push(bodies.len() as u32);
-        let known = self.by_bodies.get(key.as_slice()).copied();
-        let work = known.unwrap_or_else(|| {
+        self.by_bodies.find(key).unwrap_or_else(|key| {
             let work = self.with_view(op, |view| measure(view, bodies));
-            self.by_bodies.insert(key.as_slice().into(), work);
-            work
-        });
-        self.key = key;
-        work
+            self.by_bodies.add(key, work)
+        })
     }
-    /// The signature and the tensors of `op`, in the key buffer; `None` if it has no signature.
-    fn take_key(&mut self, op: OpId) -> Option<Vec<u32>> {
+    /// Writes the signature and the tensors of `op` into `key`; `None` if it has no signature.
+    fn describe(&mut self, op: OpId, key: &mut Vec<u32>) -> Option<()> {
         let signature = self.program.signature(op).get()?;
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
         key.push(signature.index() as u32);
         for value in self.program.operands(op).chain(self.program.op_results(op)) {
             key.push(self.tensors.id(value));
         }
-        Some(key)
+        Some(())
     }
     /// The result of `measure` for `op` with local shapes; `None` where shapes are not known.
     fn with_view<T>(

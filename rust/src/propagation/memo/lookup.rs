@@ -5,8 +5,8 @@
 
 use super::ids::{MemoId, SpecClassId};
 use crate::index::{Id, ShardingId};
+use crate::memoization::Memo;
 use crate::propagation::visit::Subset;
-use rustc_hash::FxHashMap;
 
 /// The entries of visits.
 #[derive(Clone)]
@@ -16,8 +16,7 @@ pub struct Lookup {
     narrow: Vec<(u128, MemoId)>,
     num_narrow: usize,
     /// Entries of all other visits.
-    others: FxHashMap<Box<[u32]>, MemoId>,
-    key: Vec<u32>,
+    others: Memo<MemoId>,
 }
 
 /// A slot without an entry.
@@ -25,12 +24,7 @@ const FREE: (u128, MemoId) = (0, MemoId::NONE);
 
 impl Default for Lookup {
     fn default() -> Self {
-        Self {
-            narrow: vec![FREE; 256],
-            num_narrow: 0,
-            others: FxHashMap::default(),
-            key: Vec::new(),
-        }
+        Self { narrow: vec![FREE; 256], num_narrow: 0, others: Memo::default() }
     }
 }
 
@@ -95,17 +89,13 @@ impl Lookup {
         shardings: &[ShardingId],
         next: MemoId,
     ) -> MemoId {
-        self.key.clear();
-        self.key.extend([class.index() as u32, shardings.len() as u32]);
-        self.key.extend(shardings.iter().map(|sharding| sharding.index() as u32));
+        let mut key = self.others.key();
+        key.extend([class.index() as u32, shardings.len() as u32]);
+        key.extend(shardings.iter().map(|sharding| sharding.index() as u32));
         // The tensors of a subset are as many as the shardings; without a list, all tensors are
         // meant.
-        self.key.extend(subset.key());
-        if let Some(&id) = self.others.get(&self.key[..]) {
-            return id;
-        }
-        self.others.insert(self.key[..].into(), next);
-        next
+        key.extend(subset.key());
+        self.others.find(key).unwrap_or_else(|key| self.others.add(key, next))
     }
 }
 

@@ -13,9 +13,9 @@ pub mod rule_equivalence;
 
 pub use ids::{MemoId, SpecClassId};
 
-use crate::cache_slot::Taken;
 use crate::index::ShardingId;
 use crate::ir::Tables;
+use crate::memoization::Taken;
 use crate::op_sharding_rule::RuleTable;
 use crate::propagation::visit::{
     Run, RunMask, SpecId, Subset, Update, VisitInput, VisitSpec, Workspace, MAX_RUNS,

@@ -7,13 +7,13 @@
 //!
 //! The cache is bounded: visits of more than [`MAX_TENSORS`] tensors are not stored, and the cache
 //! is emptied when it has [`MAX_VISITS`] visits or the meshes list too many device ids.
-//! [`crate::cache_slot`] hands it from run to run, across threads and forks.
+//! [`crate::memoization`] hands it from run to run, across threads and forks.
 
 use super::ids::SpecClassId;
 use super::rule_equivalence::RuleEquivalence;
-use crate::cache_slot::{CacheSlot, Taken};
 use crate::index::{Id, MeshId, RuleId, ShardingId};
 use crate::ir::{MeshTable, Tables};
+use crate::memoization::{CacheSlot, Memo, Taken};
 use crate::mesh::Mesh;
 use crate::op_sharding_rule::RuleTable;
 use crate::propagation::visit::direction::{Directions, NUM_STEPS};
@@ -100,10 +100,9 @@ pub struct ProcessVisitCache {
     meshes: FxHashMap<Arc<Mesh>, MeshId>,
     shardings: ShardingTable,
     /// Row numbers, by class, shardings and subset.
-    rows: FxHashMap<Box<[u32]>, usize>,
+    rows: Memo<usize>,
     outcomes: Vec<Outcomes>,
     updates: Vec<Update>,
-    key: Vec<u32>,
     program: ProgramNumbers,
     /// Number of device ids listed by the meshes.
     num_device_ids: usize,
@@ -137,10 +136,9 @@ impl ProcessVisitCache {
             class_ids: FxHashMap::default(),
             meshes: FxHashMap::default(),
             shardings: ShardingTable::default(),
-            rows: FxHashMap::default(),
+            rows: Memo::default(),
             outcomes: Vec::new(),
             updates: Vec::new(),
-            key: Vec::new(),
             program: ProgramNumbers::default(),
             num_device_ids: 0,
         }
@@ -226,18 +224,14 @@ impl ProcessVisitCache {
         if is_long || meshes.any(|other| other != mesh) || self.is_full() {
             return None;
         }
-        let mut key = std::mem::take(&mut self.key);
-        key.clear();
+        let mut key = self.rows.key();
         key.extend([class.index() as u32, shardings.len() as u32]);
         key.extend(shardings.iter().map(|&id| self.sharding(tables, id).index() as u32));
         key.extend(subset.key());
-        let next = self.outcomes.len();
-        let row = self.rows.get(&key[..]).copied().unwrap_or(next);
-        if row == next {
-            self.rows.insert(key[..].into(), row);
+        let row = self.rows.find(key).unwrap_or_else(|key| {
             self.outcomes.push(Outcomes::default());
-        }
-        self.key = key;
+            self.rows.add(key, self.outcomes.len() - 1)
+        });
         Some(CachedVisit { row, mesh })
     }
     /// Appends to `updates` the outcome of the visit in `run`, a run that

@@ -9,6 +9,7 @@
 //! a program whose ops all have different shapes.
 
 use crate::index::{Id, RuleId};
+use crate::memoization::Memo;
 use crate::op_sharding_rule::{OpShardingRule, RuleTable, SharedRule};
 use rustc_hash::FxHashMap;
 
@@ -27,11 +28,10 @@ pub struct RuleEquivalence {
     is_exact: bool,
     /// For each rule of the current program its representative, `NONE` if not known yet.
     representatives: Vec<RuleId>,
-    by_key: FxHashMap<Box<[u32]>, RuleId>,
+    by_description: Memo<RuleId>,
     /// Representatives of rules of this program and earlier ones, at most [`MAX_RULES`], since
     /// computing one takes about a dozen memory accesses.
     by_rule: FxHashMap<SharedRule, RuleId>,
-    key: Vec<u32>,
     sizes: Vec<i64>,
     /// For each factor one more than the index of the last tensor that had it.
     seen: Vec<u32>,
@@ -78,14 +78,14 @@ impl RuleEquivalence {
     }
 
     fn find_new(&mut self, rule: &SharedRule) -> RuleId {
-        let first = if self.describe(rule).is_none() {
+        let mut key = self.by_description.key();
+        let first = if self.describe(rule, &mut key).is_none() {
             self.rules.intern_shared(rule)
-        } else if let Some(&first) = self.by_key.get(&self.key[..]) {
-            first
         } else {
-            let first = self.rules.intern_shared(rule);
-            self.by_key.insert(self.key[..].into(), first);
-            first
+            self.by_description.find(key).unwrap_or_else(|key| {
+                let first = self.rules.intern_shared(rule);
+                self.by_description.add(key, first)
+            })
         };
         if self.by_rule.len() < MAX_RULES {
             self.by_rule.insert(rule.clone(), first);
@@ -93,33 +93,32 @@ impl RuleEquivalence {
         first
     }
 
-    /// Writes the key of the class of `rule`; `None` if no other rule can be equivalent.
-    fn describe(&mut self, rule: &OpShardingRule) -> Option<()> {
-        self.key.clear();
+    /// Writes what visits can tell of `rule` into `key`; `None` if no other rule can be equivalent.
+    fn describe(&mut self, rule: &OpShardingRule, key: &mut Vec<u32>) -> Option<()> {
         self.sizes.clear();
         if rule.operands.len() + rule.results.len() > MAX_TENSORS {
             return None;
         }
-        self.key.extend([rule.num_factors(), rule.operands.len()].map(|count| count as u32));
+        key.extend([rule.num_factors(), rule.operands.len()].map(|count| count as u32));
         for list in [&rule.reduction, &rule.need_replication, &rule.permutation, &rule.blocked] {
-            self.key.push(list.len() as u32);
-            self.key.extend(list.iter().map(|factor| factor.index() as u32));
+            key.push(list.len() as u32);
+            key.extend(list.iter().map(|factor| factor.index() as u32));
         }
         self.seen.clear();
         self.seen.resize(rule.num_factors(), 0);
         for (tensor_number, tensor) in (1..).zip(rule.tensors()) {
-            self.key.push(tensor.dims.len() as u32);
+            key.push(tensor.dims.len() as u32);
             let mut size = 1i64;
             for dim in &tensor.dims {
                 match dim.as_slice() {
-                    [] => self.key.push(u32::MAX),
+                    [] => key.push(u32::MAX),
                     &[factor] => {
                         // A rule in which a tensor has a factor twice has no equivalent rules.
                         let seen = &mut self.seen[factor.index()];
                         if std::mem::replace(seen, tensor_number) == tensor_number {
                             return None;
                         }
-                        self.key.push(factor.index() as u32);
+                        key.push(factor.index() as u32);
                         size = size.checked_mul(rule.factor_size(factor))?;
                     }
                     _ => return None,
@@ -132,7 +131,7 @@ impl RuleEquivalence {
         }
         // The key has the rank of each size.
         for size in &self.sizes {
-            self.key.push(self.sizes.iter().filter(|&other| other < size).count() as u32);
+            key.push(self.sizes.iter().filter(|&other| other < size).count() as u32);
         }
         Some(())
     }
