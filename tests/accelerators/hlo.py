@@ -31,6 +31,11 @@ _COLLECTIVE = re.compile(
 )
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) [a-z][\w\-]*\(([^)]*)\)")
 _TRIPS = re.compile(r"known_trip_count\W+n\W+(\d+)")
+_CONDITION = re.compile(r"condition=%?([\w.\-]+)")
+_LIMIT = re.compile(r"s32\[\]\S* constant\((\d+)\)")
+_BELOW = re.compile(r" compare\(.*direction=LT")
+_FUSED = re.compile(r"calls=%?([\w.\-]+)")
+_CHAIN = re.compile(r'chain_id="\d+"')
 _SHAPE = re.compile(r"[a-z]+(\d+)?\w*\[([\d,]*)\]")
 _GROUPS = re.compile(
     r"replica_groups=(?:\[\d+,(\d+)\]|\{\{([\d,]+)\}|mesh\[([^\]]*)\].*?\{('[^}]*)\})"
@@ -42,7 +47,8 @@ _USED_AXIS = re.compile(r"'(\w+)'(?::\(\d+\)(\d+))?")
 def _entered(hlo: str) -> Iterator[tuple[str, str, float]]:
     """The opcode and the line of each instruction of the entry and of what loops and branches run,
     and how often it runs: in loops once for each trip where their number is known, in branches as
-    often as others.
+    often as others. Collectives that run in fusions come before these: on TPUs a chain of fusions
+    takes an asynchronous one along, which is counted once.
     """
     bodies: dict[str, list[tuple[str, str]]] = {}
     entry, current = "", ""
@@ -55,17 +61,40 @@ def _entered(hlo: str) -> Iterator[tuple[str, str, float]]:
         elif found := _OPCODE.match(line):
             bodies[current].append((found[1], line))
     left = [(entry, 1.0)]
+    chains: set[str] = set()
     while left:
         name, runs = left.pop()
-        for opcode, line in bodies.pop(name, []):
+        for opcode, line in bodies.get(name, []):
+            for inner, part in bodies.get(_callee(line), []) if opcode == "fusion" else []:
+                chain = _CHAIN.search(part)
+                if _COLLECTIVE.fullmatch(inner) and not (chain and chain[0] in chains):
+                    chains |= {chain[0]} if chain else set()
+                    # A sum of which each device takes a slice.
+                    is_scattered = inner == "all-reduce" and "all-reduce-scatter" in line
+                    yield "reduce-scatter" if is_scattered else inner, part, runs
             yield opcode, line, runs
             if opcode in _ENTERED:
-                trips = _TRIPS.search(line) if opcode == "while" else None
-                times = runs * int(trips[1]) if trips else runs
+                times = runs * _trips(line, bodies) if opcode == "while" else runs
                 left += [(called, times) for called in _CALLED.findall(line)]
                 for branches in _BRANCHES.findall(line):
                     called = [branch.strip().lstrip("%") for branch in branches.split(",")]
                     left += [(branch, runs / len(called)) for branch in called]
+
+
+def _callee(line: str) -> str:
+    found = _FUSED.search(line)
+    return found[1] if found else ""
+
+
+def _trips(line: str, bodies: dict[str, list[tuple[str, str]]]) -> int:
+    """The trips of a loop that says them, or counts up from zero to a constant; 1 for others."""
+    if known := _TRIPS.search(line):
+        return int(known[1])
+    condition = _CONDITION.search(line)
+    lines = [part for _, part in bodies.get(condition[1], [])] if condition else []
+    limits = [limit[1] for part in lines if (limit := _LIMIT.search(part))]
+    is_counted = len(limits) == 1 and any(_BELOW.search(part) for part in lines)
+    return int(limits[0]) if is_counted else 1
 
 
 def num_kernels(hlo: str) -> int:

@@ -24,6 +24,11 @@ Limits: TypeAlias = "Mapping[str, int | str] | int | str"
 KINDS = ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
 """The collectives that compilers combine."""
 
+SCATTER_BYTES_OF_TPUS = 9 * 2**20 - 1
+"""The most bytes of combined reduce-scatters on TPUs, from programs compiled for TPU v5e: sets of
+9.2e6 bytes are combined, and none of 9 MiB is.
+"""
+
 
 @dataclass(frozen=True)
 class Together:
@@ -103,9 +108,10 @@ def combined_runs(
     """Return the runs of the collectives of ``figures``; ``limits`` has the most bytes of combined
     collectives, by kind.
 
-    Collectives that overlap with an adjacent product chunk by chunk are not combined.
+    Collectives that overlap with an adjacent product chunk by chunk are not combined, but for
+    reduce-scatters, which are combined into kernels of their own.
     """
-    split = {kind.kind for kind, run in kinds if run.chunks > 1}
+    split = {kind.kind for kind, run in kinds if run.chunks > 1} - {"reduce_scatter"}
     most = {kind: limit for kind, limit in limits.items() if limit and kind not in split}
     sets, of_rows = figures.combined(most)
     return Runs(kinds, [_together(of, times, kinds, links) for of, times in sets], of_rows)
@@ -129,7 +135,7 @@ def _together(
 def limits_of(given: Limits | None, chip: Hardware, compiler: str) -> dict[str, int]:
     """Return the most bytes of combined collectives, by kind: ``given`` over the chip's limits.
 
-    Permutes are combined only by XLA for GPUs.
+    Permutes are combined only by XLA for GPUs, gathers not by XLA for TPUs.
 
     Raises:
         ValueError: as for :func:`given_limits`.
@@ -137,6 +143,9 @@ def limits_of(given: Limits | None, chip: Hardware, compiler: str) -> dict[str, 
     limits = dict.fromkeys(KINDS, int(chip.combine_bytes))
     if compiler != "xla-gpu":
         limits["collective_permute"] = 0
+    if compiler == "xla-tpu":
+        limits["all_gather"] = 0
+        limits["reduce_scatter"] = min(limits["reduce_scatter"], SCATTER_BYTES_OF_TPUS)
     return limits if given is None else limits | given_limits(given)
 
 

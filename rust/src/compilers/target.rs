@@ -120,7 +120,12 @@ impl Compiler {
                  all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,\
                  scatter-add-folder,remove-unused-ops"
             }
-            Self::XlaTpu | Self::XlaCpu | Self::None => "",
+            Self::XlaTpu => {
+                "all-reduce-folder,all-reduce-reassociate,while-loop-all-reduce-code-motion,\
+                 schedule-aware-collective-cse,reduce-scatter-decomposer,\
+                 remove-unused-ops"
+            }
+            Self::XlaCpu | Self::None => "",
         }
     }
     /// The byte threshold for combining collectives; `None` if there is none.

@@ -1,6 +1,6 @@
 //! The walk over a program that sums the costs of its ops.
 
-use super::collectives::collective;
+use super::collectives::{collective, narrowed_values};
 use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
@@ -60,6 +60,8 @@ pub(crate) struct Count<'a> {
     /// The kernels of ops, if the compiler's kernels are modelled.
     kernels: Option<KernelsOfOps>,
     groups: KnownGroups<'a>,
+    /// The values that are stored as `bf16`.
+    narrowed: Vec<bool>,
     /// For each signature the index in `alikes` of the ops that share costs.
     alike_of: IdVec<SignatureId, u32>,
     alikes: Vec<Alike>,
@@ -110,6 +112,8 @@ impl<'a> Count<'a> {
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let fusion = Fusion::new(program, &mut works, &functions);
         let fused = FusedOnce::new();
+        let compiler = chip.map_or(Compiler::None, |chip| chip.0);
+        let narrowed = narrowed_values(program, &mut works, &functions, compiler);
         let kernels = chip.filter(|chip| chip.0.has_timed_kernels());
         let kernels = kernels
             .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
@@ -122,6 +126,7 @@ impl<'a> Count<'a> {
             fusion,
             kernels,
             groups: KnownGroups::default(),
+            narrowed,
             alike_of: IdVec::filled(NOT_ALIKE, program.signatures().len()),
             alikes: Vec::new(),
             rows: FxHashMap::default(),
@@ -213,7 +218,7 @@ impl<'a> Count<'a> {
     fn add_collective(&mut self, op: OpId) {
         let (works, groups) = (&mut self.works, &mut self.groups);
         let at = (self.inlined, op);
-        let row = collective(self.local, at, works, &self.execution, groups);
+        let row = collective(self.local, at, &self.narrowed, works, &self.execution, groups);
         self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
         self.cost.collectives.push(row);
     }
@@ -254,16 +259,9 @@ impl<'a> Count<'a> {
     /// Whether the values of `op` have the types of its signature, and these determine its cost.
     fn is_as_signed(&self, op: OpId) -> bool {
         let program = self.program;
-        let Some(id) = program.signature(op).get() else { return false };
-        if program.num_regions(op) > 0 || program.kind(op) == OpKind::CustomCall {
-            return false;
-        }
-        let signature = &program.signatures()[id];
-        let (operands, results) = (&signature.operand_types, &signature.result_types);
-        program.num_operands(op) == operands.len()
-            && program.num_results(op) == results.len()
-            && program.op_results(op).zip(results).all(|(value, &ty)| program.type_of(value) == ty)
-            && program.operands(op).zip(operands).all(|(value, &ty)| program.type_of(value) == ty)
+        program.num_regions(op) == 0
+            && program.kind(op) != OpKind::CustomCall
+            && program.has_types_of_signature(op)
     }
     fn add_row(&mut self, op: OpId, outcome: &Outcome) {
         let (work, is_collective, is_counted) = match *outcome {

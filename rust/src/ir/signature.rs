@@ -133,6 +133,15 @@ impl Program {
         let row = &self.ops[op];
         row.signature.is_none() && row.parent.is_some() && may_have_rule(row.kind, row.traits)
     }
+    /// Whether the operands and results of `op` have the types that its signature says; false if it has none.
+    pub fn has_types_of_signature(&self, op: OpId) -> bool {
+        let Some(id) = self.signature(op).get() else { return false };
+        let Signature { operand_types, result_types, .. } = &self.signatures[id];
+        self.num_operands(op) == operand_types.len()
+            && self.num_results(op) == result_types.len()
+            && self.op_results(op).zip(result_types).all(|(value, &ty)| self.type_of(value) == ty)
+            && self.operands(op).zip(operand_types).all(|(value, &ty)| self.type_of(value) == ty)
+    }
     /// Updates the signature of `op` after the types of its operands or results have changed.
     fn resign_op(&mut self, op: OpId) {
         let Some(old) = self.ops[op].signature.get() else { return };

@@ -281,6 +281,8 @@ passes! {
     HOIST_LOOP_INVARIANT_COLLECTIVES = module("hoist-loop-invariant-collectives", &[&option::MAX_BYTES], |p, c, o| {
         collective_optimizer::hoist_loop_invariant_collectives::run(p, c, o.number(&option::MAX_BYTES)?.unwrap_or(collective_optimizer::hoist_loop_invariant_collectives::MAX_BYTES))
     });
+    REDUCE_SCATTER_DECOMPOSER = module("reduce-scatter-decomposer", &[], |p, c, _| collective_optimizer::reduce_scatter_decomposer::run(p, c));
+    SCHEDULE_AWARE_COLLECTIVE_CSE = module("schedule-aware-collective-cse", &[], |p, c, _| collective_optimizer::schedule_aware_collective_cse::run(p, c));
     SCATTER_ADD_FOLDER = module("scatter-add-folder", &[], |p, c, _| {
         c.progress("scatter-add-folder", 0, 1)?;
         crate::compilers::xla_cpu::passes::scatter_sums::run(p);

@@ -289,7 +289,7 @@ impl<'p> Emitter<'p> {
         number
     }
     /// The id of the device.
-    fn device(&mut self) -> ValueId {
+    pub(super) fn device(&mut self) -> ValueId {
         let index = self.index_type();
         let ty = self.program.tensor_type_of(&[], "ui32");
         let id = self.op(self.devices.id_op(), &[], ty, &[]);

@@ -11,8 +11,10 @@
 //! 8. [`all_reduce_folder`]: makes one all-reduce of two that follow each other.
 //! 9. [`all_gather_broadcast_reorder`]: gathers what is broadcast before it is.
 //! 10. [`top_k_of_shards`]: selects the largest elements of shards before they are gathered.
+//! 11. [`schedule_aware_collective_cse`]: gathers anew what is needed again much later.
+//! 12. [`reduce_scatter_decomposer`]: turns reduce-scatters that TPUs have no kernel for into all-reduces.
 //!
-//! The last five are XLA's, and most of them change the order of sums; [`run`] leaves them out.
+//! The last seven are XLA's, and most of them change the order of sums; [`run`] leaves them out.
 
 pub mod all_gather_broadcast_reorder;
 pub mod all_reduce_folder;
@@ -22,7 +24,9 @@ pub mod fuse_reshards;
 pub mod hoist_loop_invariant_collectives;
 pub mod merge_equal_collectives;
 mod offsets;
+pub mod reduce_scatter_decomposer;
 pub mod remove_unused_ops;
+pub mod schedule_aware_collective_cse;
 pub mod top_k_of_shards;
 pub mod while_loop_all_reduce_code_motion;
 
