@@ -16,10 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shardcore import files
 from shardcore.bounded import shown
 from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
+from shardcore.calculus.hardware_file import HardwareFile
 from shardcore.calculus.measured import Measured, read_measured
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.compilers import COMPILERS
@@ -153,7 +153,7 @@ def hardware_names(extra: str | Path | None = None) -> list[str]:
     Raises:
         CalculusError: as for :func:`hardware`.
     """
-    return list(_tables(None if extra is None else _File.read(extra)))
+    return list(_tables(None if extra is None else HardwareFile.read(extra)))
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
@@ -179,7 +179,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a chip, not {type(name).__name__}")
-    file = None if extra is None else _File.read(extra)
+    file = None if extra is None else HardwareFile.read(extra)
     tables = _tables(file)
     if name not in tables:
         raise mistake(
@@ -193,73 +193,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
     return _shipped_chip(name) if file is None else _build(name, tables[name], file)
 
 
-@dataclass(frozen=True)
-class _File:
-    """A TOML file of the user, which can give the position of a mistake."""
-
-    name: str
-    text: str
-
-    @staticmethod
-    def read(path: str | Path) -> _File:
-        text = files.read(path, files.MAX_TABLE_BYTES).decode("utf-8", "replace")
-        return _File(str(path), text)
-
-    def mistake(
-        self, message: str, hint: str, table: str = "", key: str | None = None
-    ) -> CalculusError:
-        """The error for a mistake in ``key`` of ``table``, or in the whole table."""
-        span = (0, 1)
-        head = re.search(
-            rf"^[ \t]*\[\s*[\"']?{re.escape(table)}[\"']?[\].]", self.text, re.MULTILINE
-        )
-        if head:
-            span = (head.start(), self.line_end(head.start()))
-        at = head.end() if head else 0
-        found = key and re.compile(rf"^[ \t]*{re.escape(key)}\b", re.MULTILINE).search(
-            self.text, at
-        )
-        if found:
-            span = (found.start(), self.line_end(found.start()))
-        return mistake(
-            CalculusError,
-            "hardware-file",
-            message,
-            hint=hint,
-            text=self.text,
-            span=span,
-            filename=self.name,
-        )
-
-    def line_end(self, start: int) -> int:
-        end = self.text.find("\n", start)
-        return len(self.text) if end < 0 else end
-
-    def tables(self) -> dict[str, Any]:
-        """The tables of the file."""
-        try:
-            tables: dict[str, Any] = tomllib.loads(self.text)
-        # Not only TOMLDecodeError: numbers may have too many digits, arrays too many levels.
-        except (ValueError, RecursionError) as error:
-            found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
-            start = len(self.text)
-            if found and found[1]:
-                lines = self.text.split("\n")[: int(found[1]) - 1]
-                start = sum(len(line) + 1 for line in lines) + int(found[2]) - 1
-            message = str(error)[: found.start()] if found else str(error)
-            raise mistake(
-                CalculusError,
-                "hardware-file",
-                f"this is no TOML: {message}",
-                hint="write [name-of-the-chip], and figures below it",
-                text=self.text,
-                span=(start, start + 1),
-                filename=self.name,
-            ) from None
-        return tables
-
-
-def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
+def _tables(file: HardwareFile | None) -> dict[str, dict[str, Any]]:
     tables = dict(_shipped())
     if file is None:
         return tables
@@ -318,9 +252,9 @@ def _shipped_chip(name: str) -> Hardware:
     return _build(name, _tables(None)[name], None)
 
 
-def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
+def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardware:
     # The tables in the package are valid; a test reads all of them.
-    where = file or _File("hardware.toml", "")
+    where = file or HardwareFile("hardware.toml", "")
 
     def wrong(message: str, hint: str, key: str | None = None) -> CalculusError:
         return where.mistake(message, hint, name, key)
