@@ -354,7 +354,7 @@ def test_wrap_around() -> None:
 
 
 def test_every_figure_has_a_source() -> None:
-    assert len(hardware_names()) == 17
+    assert len(hardware_names()) == 18
     for name in hardware_names():
         chip = hardware(name)
         assert chip.flops["bf16"] > 1e14

@@ -74,6 +74,10 @@ class Hardware:
     """Number of axes of the torus."""
     pod: tuple[int, ...] = ()
     """Sizes of the axes of the largest torus."""
+    axis_links: tuple[float, ...] = ()
+    """The bandwidth of a link along each axis of the torus, from the major to the minor, as
+    multiples of :attr:`link_bytes_per_second`; empty if all are equal. Devices take such axes in
+    the order of their ids, the minor axis first."""
     wraparound_multiple_of: int | None = None
     wraparound_sizes: tuple[int, ...] = ()
     node_size: int = 1
@@ -126,6 +130,12 @@ class Hardware:
         if self.wraparound_multiple_of and size % self.wraparound_multiple_of == 0:
             return True
         return size in self.wraparound_sizes
+
+    def links_along(self, place: int, rank: int) -> float:
+        """Return the bandwidth of a link along axis ``place`` of a slice that has ``rank`` axes, as
+        a multiple of :attr:`link_bytes_per_second`: its axes are the minor ones of the torus."""
+        links = self.axis_links
+        return links[max(place - rank, -len(links))] if links else 1.0
 
     def flops_per_second(self, dtype: str) -> float:
         """Return FLOP/s for elements of type ``dtype``; that of bf16 if the type has no figure.
@@ -208,12 +218,19 @@ def _tables(file: HardwareFile | None) -> dict[str, dict[str, Any]]:
         if not isinstance(base, str) or (base not in tables and base != name):
             message = f'the base of {name}, "{base}", is not known'
             raise file.mistake(message, choices(str(base), tables), name, "base")
-        start = tables.get(base, {})
-        if base != name:
-            # Measurements of the base do not hold for another chip.
-            start = {key: value for key, value in start.items() if key != "measured"}
-        tables[name] = _merged(start, table, file.name)
+        tables[name] = _based(name, base, table, tables, file.name)
     return tables
+
+
+def _based(
+    name: str, base: str, table: dict[str, Any], tables: Mapping[str, Any], filename: str
+) -> dict[str, Any]:
+    """The figures of ``table``, and those of ``base`` that it does not have."""
+    start = tables.get(base, {})
+    if base != name:
+        # Measurements of the base do not hold for another chip.
+        start = {key: value for key, value in start.items() if key != "measured"}
+    return _merged(start, table, filename)
 
 
 def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[str, Any]:
@@ -244,7 +261,11 @@ def _merged_shares(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any
 @cache
 def _shipped() -> Mapping[str, dict[str, Any]]:
     path = Path(__file__).with_name("hardware.toml")
-    return MappingProxyType(tomllib.loads(path.read_text(encoding="utf-8")))
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    for name, table in tables.items():
+        if "base" in table:
+            tables[name] = _based(name, table.pop("base"), table, tables, path.name)
+    return MappingProxyType(tables)
 
 
 @cache
@@ -296,6 +317,17 @@ def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardw
         if not _is_count(values[key]):
             message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
+    links, axes = values.get("axis_links", []), values.get("physical_axes")
+    if (
+        not isinstance(links, list)
+        or not all(map(_is_number, links))
+        or len(links) not in (0, axes)
+    ):
+        message = (
+            f"axis_links of {name} is {shown(links)}, no number above 0 for each physical axis"
+        )
+        raise wrong(message, "write axis_links = [0.5, 1, 1], the major axis first", "axis_links")
+    values["axis_links"] = tuple(map(float, links))
     if not isinstance(values.get("switch_reduces", False), bool):
         message = f"switch_reduces of {name} is {shown(values['switch_reduces'])}"
         raise wrong(message, "write switch_reduces = true or false", "switch_reduces")

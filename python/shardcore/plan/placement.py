@@ -21,9 +21,9 @@ class AxisPlace:
     """The number of slices, or of nodes, that a group has devices in."""
     inside: int
     """The most devices that a group has in one of them."""
-    physical: tuple[tuple[int, bool, int], ...]
-    """Of a torus, the physical axes within a slice: their chips, whether they are rings, and how
-    many chips neighbours are apart."""
+    physical: tuple[tuple[int, bool, int, float], ...]
+    """Of a torus, the physical axes within a slice: their chips, whether they are rings, how many
+    chips neighbours are apart, and the bandwidth of links as a multiple of the chip's figure."""
     shared: tuple[int, ...]
     """The numbers of those of them that other axes lie on, too."""
 
@@ -47,7 +47,9 @@ class Placement:
             along = topology.slices_of if is_torus else topology.nodes_of
             parts, inside = along([axis.name])
             physical = topology.axes[axis.name] if is_torus else ()
-            rings = tuple((p.size, p.wraps_around, p.stride) for p in physical if p.size > 1)
+            rings = tuple(
+                (p.size, p.wraps_around, p.stride, p.links) for p in physical if p.size > 1
+            )
             shared = tuple(p.shared for p in physical if p.shared is not None)
             axes[axis.name] = AxisPlace(axis.size, parts, inside, rings, shared)
         if is_torus:
@@ -86,8 +88,8 @@ class Placement:
                     "size": each.size,
                     "slices" if self.is_torus else "nodes": each.parts,
                     "physical": [
-                        {"chips": chips, "ring": ring, "stride": stride}
-                        for chips, ring, stride in each.physical
+                        {"chips": chips, "ring": ring, "stride": stride, "links": links}
+                        for chips, ring, stride, links in each.physical
                     ],
                 }
                 for name, each in self.axes.items()
@@ -109,8 +111,9 @@ class Placement:
             found.append(f"across {axis.parts} {'slices' if self.is_torus else 'nodes'}")
         if axis.inside > 1 and not self.is_torus:
             found.append(f"on {axis.inside} chips of a node")
-        for chips, is_ring, stride in axis.physical:
+        for chips, is_ring, stride, links in axis.physical:
             apart = f", {stride} chips apart" if stride > 1 else ""
+            apart += f", links x{links:g}" if links != 1 else ""
             found.append(f"on a {'ring' if is_ring else 'line'} of {chips}{apart}")
         return " and ".join(found) or "on one chip"
 
