@@ -33,12 +33,12 @@ class PhysicalAxis:
     """Number of chips."""
     wraps_around: bool
     """Whether the last chip is linked to the first."""
+    links: float
+    """The bandwidth of its links, as a multiple of that which the chip's figures give."""
     stride: int = 1
     """The distance of neighbours in chips; above 1, as many groups share each link."""
     shared: int | None = None
     """The number of the physical axis if several mesh axes share it."""
-    links: float = 1.0
-    """The bandwidth of its links, as a multiple of that which the chip's figures give."""
 
     def __str__(self) -> str:
         return f"{self.size}{' (ring)' if self.wraps_around else ''}"
@@ -119,7 +119,7 @@ def part_of(
     """Return the part of axis ``at`` of ``shape`` that has ``size`` chips, ``stride`` apart."""
     closes = size * stride == shape[at] and hardware.wraps_around(shape[at])
     links = hardware.links_along(at, len(shape))
-    return PhysicalAxis(size, closes, stride, at if size < shape[at] else None, links)
+    return PhysicalAxis(size, closes, links, stride, at if size < shape[at] else None)
 
 
 def _preference(
@@ -160,7 +160,7 @@ def joined(parts: Iterable[PhysicalAxis]) -> list[PhysicalAxis]:
         major = max(own, key=lambda part: part.stride)
         size = math.prod(part.size for part in own)
         stride = major.stride * major.size // size
-        found.append(PhysicalAxis(size, major.wraps_around, stride, number, major.links))
+        found.append(PhysicalAxis(size, major.wraps_around, major.links, stride, number))
     return found
 
 

@@ -92,9 +92,7 @@ class Topology:
             sizes = whole or {name: (size,) for name, size in inside.items()}
             links = min(hardware.axis_links, default=1.0)
             axes = {
-                name: tuple(
-                    PhysicalAxis(each, hardware.wraps_around(each), links=links) for each in own
-                )
+                name: tuple(PhysicalAxis(each, hardware.wraps_around(each), links) for each in own)
                 for name, own in sizes.items()
             }
             return Topology(mesh, hardware, axes, excess(hardware, axes), count)
@@ -127,7 +125,7 @@ class Topology:
         parts = self.along(axes)
         if math.prod(part.size for part in parts) == devices:
             return parts
-        return [PhysicalAxis(devices, False, links=min(self.hardware.axis_links, default=1.0))]
+        return [PhysicalAxis(devices, False, min(self.hardware.axis_links, default=1.0))]
 
     def _below(self, axis: AxisRef) -> Iterable[PhysicalAxis]:
         parts = self.axes[axis.name]
@@ -145,10 +143,10 @@ class Topology:
                     # The group spans a part of physical axes: modelled as a line.
                     stride = max(part.stride for part in parts)
                     links = min(part.links for part in parts)
-                    return (PhysicalAxis(axis.size_in(self.mesh), False, stride, links=links),)
+                    return (PhysicalAxis(axis.size_in(self.mesh), False, links, stride),)
                 closes = part.wraps_around and high == above
                 stride = part.stride * (low // below)
-                found.append(PhysicalAxis(high // low, closes, stride, part.shared, part.links))
+                found.append(PhysicalAxis(high // low, closes, part.links, stride, part.shared))
             below = above
         return reversed(found)
 
