@@ -52,7 +52,9 @@ def output_of_command(command: str, folder: Path) -> str:
     if program == "cat":
         return Path(folder, *arguments).read_text(encoding="utf-8")
     start = {"shardcore": [sys.executable, "-m", "shardcore"], "python": [sys.executable]}[program]
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
+    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, paths))}
+    environment |= {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [*start, *arguments],
         cwd=folder,

@@ -105,7 +105,9 @@ def test_it_says_where_axes_lie() -> None:
     )
     record = found.record()
     assert record["slices"] == 2
-    assert record["axes"]["data"]["physical"] == [{"chips": 4, "ring": True, "stride": 1}]
+    assert record["axes"]["data"]["physical"] == [
+        {"chips": 4, "ring": True, "stride": 1, "links": 1.0}
+    ]
 
 
 @pytest.mark.parametrize(

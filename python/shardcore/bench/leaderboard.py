@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from shardcore.bench.rows import Row
+from shardcore.calculus.hardware import hardware
 from shardcore.errors import Diagnostic, LoweringError
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
 
     result = lower(run).propagate()
     topology, slices = row.columns["topology"] or None, row.columns["slices"]
-    is_torus = row.chip.startswith("tpu")
+    is_torus = hardware(row.chip, hardware_file).is_torus
     return result.cost(
         row.chip,
         hardware_file=hardware_file,

@@ -26,7 +26,9 @@ The source does not define these cases:
 3. Along a sub-axis, and along a mesh axis that shares a physical axis with others, groups are
    interleaved: where neighbours are ``s`` chips apart, ``s`` groups share each link, and a step
    takes ``s`` hops. The major-most part of a ring is a ring, others are lines.
-4. Traffic within nodes of a group that spans nodes is taken to overlap with that between nodes, and
+4. Where axes have links of different bandwidth, the axes that have to carry most for theirs decide
+   (:mod:`~shardcore.calculus.cuts`).
+5. Traffic within nodes of a group that spans nodes is taken to overlap with that between nodes, and
    is not counted; ``exact`` takes the longer of it, ``V * (N - 1) / (N * W)``, and the latter.
 
 Source: "How to Scale Your Model", chapter 3; chapter 12 for switches.
@@ -41,6 +43,7 @@ from typing import Any
 from shardcore._core import AxisRef, Mesh
 from shardcore.calculus.axes import axis_text, group_size
 from shardcore.calculus.collectives import Collective
+from shardcore.calculus.cuts import shift_width, slowest_cut
 from shardcore.calculus.notation import NamedArray
 from shardcore.calculus.physical_axes import PhysicalAxis
 from shardcore.calculus.rates import Rates, TimeOptions, chunks_of, steps_of
@@ -268,18 +271,14 @@ def _torus(
         return _permute(parts, devices, one_way, hop, shift)
     if op == "all_to_all":
         share, formula = _all_to_all(parts, devices, one_way, options)
+        links = max((part.links for part in parts), default=1.0)
     else:
-        width = one_way * sum(
-            (2 if part.wraps_around and not options.one_way else 1) / part.stride for part in parts
-        )
-        partly = options.exact or not is_ring
-        share = ((devices - 1) / devices if partly else 1.0) / width
-        fraction = f" * {devices - 1}/{devices}" if partly else ""
-        formula = f"{{V}} B{fraction} / {width:.4g} B/s"
+        cut = slowest_cut(parts, one_way, not options.one_way, options.exact or not is_ring)
+        share, formula, links = cut.seconds_per_byte, cut.formula, cut.links
     times = 2 if op == "all_reduce" else 1
     prefix = "2 * " if times == 2 else ""
     # Each direction of a ring carries half of the bytes, split over the links of all axes.
-    link_share = times * share * one_way
+    link_share = times * share * one_way * links
     latency = times * hop * hops
     return Rates(
         devices,
@@ -353,11 +352,11 @@ def _all_to_all(
         size = part.size
         if part.wraps_around and options.one_way:
             fraction = (size - 1) / size if options.exact else 1.0
-            width = one_way / part.stride
+            width = one_way * part.links / part.stride
             share = fraction * size / (2 * devices * width)
             text = f"{{V}} B * {size} / (2 * {devices} * {width:.4g} B/s)"
         else:
-            width = one_way * (2 if part.wraps_around else 1) / part.stride
+            width = one_way * part.links * (2 if part.wraps_around else 1) / part.stride
             fraction = 1 - 1 / size**2 if options.exact and size % 2 else 1.0
             share = fraction * size / (4 * devices * width)
             text = f"{{V}} B * {size} / (4 * {devices} * {width:.4g} B/s)"
@@ -378,11 +377,12 @@ def _permute(
     stride = max((part.stride for part in parts), default=1)
     distance = stride * min(shift % devices, -shift % devices)
     hops = distance if is_ring else stride * max(shift % devices, -shift % devices)
-    formula = f"{{V}} B * {distance} / {one_way:.4g} B/s"
+    width = shift_width(parts, one_way)
+    formula = f"{{V}} B * {distance} / {width:.4g} B/s"
     return Rates(
         devices,
         hops,
-        distance / one_way,
+        distance / width,
         hop * hops,
         formula,
         f"{hops} * {format_seconds(hop, 4)}" if hop else "",

@@ -16,10 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from shardcore import files
 from shardcore.bounded import shown
 from shardcore.calculus.achieved import Achieved, read_achieved
 from shardcore.calculus.dtypes import canonical_dtype, is_dtype
+from shardcore.calculus.hardware_file import HardwareFile
 from shardcore.calculus.measured import Measured, read_measured
 from shardcore.calculus.mistakes import choices, mistake
 from shardcore.compilers import COMPILERS
@@ -74,6 +74,10 @@ class Hardware:
     """Number of axes of the torus."""
     pod: tuple[int, ...] = ()
     """Sizes of the axes of the largest torus."""
+    axis_links: tuple[float, ...] = ()
+    """The bandwidth of a link along each axis of the torus, from the major to the minor, as
+    multiples of :attr:`link_bytes_per_second`; empty if all are equal. Devices take such axes in
+    the order of their ids, the minor axis first."""
     wraparound_multiple_of: int | None = None
     wraparound_sizes: tuple[int, ...] = ()
     node_size: int = 1
@@ -127,6 +131,12 @@ class Hardware:
             return True
         return size in self.wraparound_sizes
 
+    def links_along(self, place: int, rank: int) -> float:
+        """Return the bandwidth of a link along axis ``place`` of a slice that has ``rank`` axes, as
+        a multiple of :attr:`link_bytes_per_second`: its axes are the minor ones of the torus."""
+        links = self.axis_links
+        return links[max(place - rank, -len(links))] if links else 1.0
+
     def flops_per_second(self, dtype: str) -> float:
         """Return FLOP/s for elements of type ``dtype``; that of bf16 if the type has no figure.
 
@@ -153,7 +163,7 @@ def hardware_names(extra: str | Path | None = None) -> list[str]:
     Raises:
         CalculusError: as for :func:`hardware`.
     """
-    return list(_tables(None if extra is None else _File.read(extra)))
+    return list(_tables(None if extra is None else HardwareFile.read(extra)))
 
 
 def _meant(name: str, known: Iterable[str]) -> str:
@@ -179,7 +189,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
     """
     if not isinstance(name, str):
         raise TypeError(f"expected the name of a chip, not {type(name).__name__}")
-    file = None if extra is None else _File.read(extra)
+    file = None if extra is None else HardwareFile.read(extra)
     tables = _tables(file)
     if name not in tables:
         raise mistake(
@@ -193,73 +203,7 @@ def hardware(name: str, extra: str | Path | None = None) -> Hardware:
     return _shipped_chip(name) if file is None else _build(name, tables[name], file)
 
 
-@dataclass(frozen=True)
-class _File:
-    """A TOML file of the user, which can give the position of a mistake."""
-
-    name: str
-    text: str
-
-    @staticmethod
-    def read(path: str | Path) -> _File:
-        text = files.read(path, files.MAX_TABLE_BYTES).decode("utf-8", "replace")
-        return _File(str(path), text)
-
-    def mistake(
-        self, message: str, hint: str, table: str = "", key: str | None = None
-    ) -> CalculusError:
-        """The error for a mistake in ``key`` of ``table``, or in the whole table."""
-        span = (0, 1)
-        head = re.search(
-            rf"^[ \t]*\[\s*[\"']?{re.escape(table)}[\"']?[\].]", self.text, re.MULTILINE
-        )
-        if head:
-            span = (head.start(), self.line_end(head.start()))
-        at = head.end() if head else 0
-        found = key and re.compile(rf"^[ \t]*{re.escape(key)}\b", re.MULTILINE).search(
-            self.text, at
-        )
-        if found:
-            span = (found.start(), self.line_end(found.start()))
-        return mistake(
-            CalculusError,
-            "hardware-file",
-            message,
-            hint=hint,
-            text=self.text,
-            span=span,
-            filename=self.name,
-        )
-
-    def line_end(self, start: int) -> int:
-        end = self.text.find("\n", start)
-        return len(self.text) if end < 0 else end
-
-    def tables(self) -> dict[str, Any]:
-        """The tables of the file."""
-        try:
-            tables: dict[str, Any] = tomllib.loads(self.text)
-        # Not only TOMLDecodeError: numbers may have too many digits, arrays too many levels.
-        except (ValueError, RecursionError) as error:
-            found = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", str(error))
-            start = len(self.text)
-            if found and found[1]:
-                lines = self.text.split("\n")[: int(found[1]) - 1]
-                start = sum(len(line) + 1 for line in lines) + int(found[2]) - 1
-            message = str(error)[: found.start()] if found else str(error)
-            raise mistake(
-                CalculusError,
-                "hardware-file",
-                f"this is no TOML: {message}",
-                hint="write [name-of-the-chip], and figures below it",
-                text=self.text,
-                span=(start, start + 1),
-                filename=self.name,
-            ) from None
-        return tables
-
-
-def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
+def _tables(file: HardwareFile | None) -> dict[str, dict[str, Any]]:
     tables = dict(_shipped())
     if file is None:
         return tables
@@ -274,12 +218,19 @@ def _tables(file: _File | None) -> dict[str, dict[str, Any]]:
         if not isinstance(base, str) or (base not in tables and base != name):
             message = f'the base of {name}, "{base}", is not known'
             raise file.mistake(message, choices(str(base), tables), name, "base")
-        start = tables.get(base, {})
-        if base != name:
-            # Measurements of the base do not hold for another chip.
-            start = {key: value for key, value in start.items() if key != "measured"}
-        tables[name] = _merged(start, table, file.name)
+        tables[name] = _based(name, base, table, tables, file.name)
     return tables
+
+
+def _based(
+    name: str, base: str, table: dict[str, Any], tables: Mapping[str, Any], filename: str
+) -> dict[str, Any]:
+    """The figures of ``table``, and those of ``base`` that it does not have."""
+    start = tables.get(base, {})
+    if base != name:
+        # Measurements of the base do not hold for another chip.
+        start = {key: value for key, value in start.items() if key != "measured"}
+    return _merged(start, table, filename)
 
 
 def _merged(base: dict[str, Any], table: dict[str, Any], filename: str) -> dict[str, Any]:
@@ -310,7 +261,11 @@ def _merged_shares(base: dict[str, Any], table: dict[str, Any]) -> dict[str, Any
 @cache
 def _shipped() -> Mapping[str, dict[str, Any]]:
     path = Path(__file__).with_name("hardware.toml")
-    return MappingProxyType(tomllib.loads(path.read_text(encoding="utf-8")))
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    for name, table in tables.items():
+        if "base" in table:
+            tables[name] = _based(name, table.pop("base"), table, tables, path.name)
+    return MappingProxyType(tables)
 
 
 @cache
@@ -318,9 +273,9 @@ def _shipped_chip(name: str) -> Hardware:
     return _build(name, _tables(None)[name], None)
 
 
-def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
+def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardware:
     # The tables in the package are valid; a test reads all of them.
-    where = file or _File("hardware.toml", "")
+    where = file or HardwareFile("hardware.toml", "")
 
     def wrong(message: str, hint: str, key: str | None = None) -> CalculusError:
         return where.mistake(message, hint, name, key)
@@ -362,6 +317,17 @@ def _build(name: str, table: dict[str, Any], file: _File | None) -> Hardware:
         if not _is_count(values[key]):
             message = f"{key} of {name} is {shown(values[key])}, no whole number above 0"
             raise wrong(message, f"write {key} = 4", key)
+    links, axes = values.get("axis_links", []), values.get("physical_axes")
+    if (
+        not isinstance(links, list)
+        or not all(map(_is_number, links))
+        or len(links) not in (0, axes)
+    ):
+        message = (
+            f"axis_links of {name} is {shown(links)}, no number above 0 for each physical axis"
+        )
+        raise wrong(message, "write axis_links = [0.5, 1, 1], the major axis first", "axis_links")
+    values["axis_links"] = tuple(map(float, links))
     if not isinstance(values.get("switch_reduces", False), bool):
         message = f"switch_reduces of {name} is {shown(values['switch_reduces'])}"
         raise wrong(message, "write switch_reduces = true or false", "switch_reduces")

@@ -33,6 +33,8 @@ class PhysicalAxis:
     """Number of chips."""
     wraps_around: bool
     """Whether the last chip is linked to the first."""
+    links: float
+    """The bandwidth of its links, as a multiple of that which the chip's figures give."""
     stride: int = 1
     """The distance of neighbours in chips; above 1, as many groups share each link."""
     shared: int | None = None
@@ -77,13 +79,47 @@ def shared_on(sizes: Mapping[str, int], shape: Sequence[int], hardware: Hardware
         parts = []
         for at, factor in enumerate(best):
             if factor > 1:
-                end = taken[at] * factor
-                closes = end == shape[at] and hardware.wraps_around(shape[at])
-                is_shared = factor < shape[at]
-                parts.append(PhysicalAxis(factor, closes, taken[at], at if is_shared else None))
-                taken[at] = end
+                parts.append(part_of(factor, at, taken[at], shape, hardware))
+                taken[at] *= factor
         found[name] = tuple(parts)
     return {name: found[name] for name in sizes}
+
+
+def in_order_of_ids(
+    sizes: Mapping[str, int], shape: Sequence[int], hardware: Hardware
+) -> Placement | None:
+    """Return the parts of the physical axes of a slice of ``shape`` if the ids of its devices
+    count along the last axis first, and along the last mesh axis; ``None`` if mesh axes end within
+    a physical axis that their sizes do not divide.
+
+    So do JAX's meshes of devices that are neither TPUs nor GPUs.
+    """
+    at, taken = len(shape) - 1, 1
+    found: Placement = {}
+    for name, size in reversed(tuple(sizes.items())):
+        parts: list[PhysicalAxis] = []
+        left = size
+        while left > 1:
+            free = shape[at] // taken
+            factor = math.gcd(left, free)
+            if factor not in (left, free):
+                return None
+            if factor > 1:
+                parts.append(part_of(factor, at, taken, shape, hardware))
+            taken, left = taken * factor, left // factor
+            if taken == shape[at]:
+                at, taken = at - 1, 1
+        found[name] = tuple(reversed(parts))
+    return {name: found[name] for name in sizes}
+
+
+def part_of(
+    size: int, at: int, stride: int, shape: Sequence[int], hardware: Hardware
+) -> PhysicalAxis:
+    """Return the part of axis ``at`` of ``shape`` that has ``size`` chips, ``stride`` apart."""
+    closes = size * stride == shape[at] and hardware.wraps_around(shape[at])
+    links = hardware.links_along(at, len(shape))
+    return PhysicalAxis(size, closes, links, stride, at if size < shape[at] else None)
 
 
 def _preference(
@@ -124,5 +160,39 @@ def joined(parts: Iterable[PhysicalAxis]) -> list[PhysicalAxis]:
         major = max(own, key=lambda part: part.stride)
         size = math.prod(part.size for part in own)
         stride = major.stride * major.size // size
-        found.append(PhysicalAxis(size, major.wraps_around, stride, number))
+        found.append(PhysicalAxis(size, major.wraps_around, major.links, stride, number))
     return found
+
+
+def excess(hardware: Hardware, axes: Placement) -> tuple[str, ...]:
+    """Return the note that a slice is more than a pod."""
+    used = sorted((p.size for parts in axes.values() for p in parts if p.size > 1), reverse=True)
+    notes = []
+    if hardware.is_torus and hardware.physical_axes is not None:
+        limits = sorted(hardware.pod, reverse=True)
+        if len(used) > hardware.physical_axes:
+            notes.append(
+                f"{hardware.name} has {hardware.physical_axes} physical axes, not {len(used)}"
+            )
+        elif any(size > limit for size, limit in zip(used, limits, strict=False)):
+            notes.append(f"{show(used)} is more than a pod of {hardware.name}, {show(limits)}")
+    return tuple(notes)
+
+
+def sharing(hardware: Hardware, axes: Placement, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the note about mesh axes that share the links of a physical axis."""
+    sharers: dict[int, list[str]] = {}
+    for name, parts in axes.items():
+        for part in parts:
+            if part.shared is not None:
+                sharers.setdefault(part.shared, []).append(name)
+    each = "; ".join(
+        f"{', '.join(names)} share the links of an axis of {shape[place]}"
+        for place, names in sorted(sharers.items())
+    )
+    return (f"on {show(shape)} of {hardware.name} {each}",) if each else ()
+
+
+def show(sizes: Iterable[int]) -> str:
+    """Return ``sizes`` as users write a topology."""
+    return "x".join(map(str, sizes))

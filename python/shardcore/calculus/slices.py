@@ -156,6 +156,26 @@ def shape_of(sizes: Iterable[int], hardware: Hardware) -> tuple[int, ...] | None
     return next(iter(_most_like_a_cube(chips, [chips] * rank, 1)), None)
 
 
+def filled(chips: int, hardware: Hardware) -> tuple[int, ...] | None:
+    """Return the shape of a slice whose ``chips`` fill the minor axes of the torus first; ``None``
+    if they end within one.
+
+    >>> from shardcore.calculus.hardware import hardware
+    >>> filled(32, hardware("trainium2")), filled(24, hardware("trainium2"))
+    ((2, 4, 4), None)
+    """
+    found: list[int] = []
+    for size in reversed(hardware.pod):
+        part = size if chips % size == 0 else chips
+        if part > size:
+            return None
+        found.append(part)
+        chips //= part
+    while len(found) > 1 and found[-1] == 1:
+        found.pop()
+    return tuple(reversed(found)) if chips == 1 else None
+
+
 def _is_part_of_a_cube(chips: int, rank: int) -> bool:
     return rank < 3 or chips < _CUBE**rank
 

@@ -21,8 +21,19 @@ from shardcore.bounded import items
 from shardcore.calculus.axes import Axis, axis_refs
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.mistakes import choices, mistake
-from shardcore.calculus.physical_axes import PhysicalAxis, joined, shared_axes, shared_on
-from shardcore.calculus.slices import placed, shape_of, sizes_inside, slices_of
+from shardcore.calculus.physical_axes import (
+    PhysicalAxis,
+    Placement,
+    excess,
+    in_order_of_ids,
+    joined,
+    part_of,
+    shared_axes,
+    shared_on,
+    sharing,
+    show,
+)
+from shardcore.calculus.slices import filled, placed, shape_of, sizes_inside, slices_of
 from shardcore.errors import CalculusError, VerificationError
 from shardcore.expected import expect
 
@@ -67,6 +78,8 @@ class Topology:
         mapping = _places(mapping) if mapping else {}
         count = slices_of(mesh, hardware, slices)
         inside = sizes_inside(mesh, count)
+        if shape is None and hardware.axis_links and not mapping:
+            shape = filled(mesh.num_devices // count, hardware)
         if shape is None:
             if mapping:
                 shown = " ".join(map(_show_place, mapping.items()))
@@ -74,31 +87,24 @@ class Topology:
             whole = placed(inside, hardware)
             shared = None if whole else shared_axes(inside, hardware)
             if shared:
-                notes = _sharing(hardware, *shared)
+                notes = sharing(hardware, *shared)
                 return Topology(mesh, hardware, shared[0], notes, count)
             sizes = whole or {name: (size,) for name, size in inside.items()}
-            return Topology(mesh, hardware, *_physical(hardware, sizes), count)
+            links = min(hardware.axis_links, default=1.0)
+            axes = {
+                name: tuple(PhysicalAxis(each, hardware.wraps_around(each), links) for each in own)
+                for name, own in sizes.items()
+            }
+            return Topology(mesh, hardware, axes, excess(hardware, axes), count)
         parts = parse_shape(shape)
         if math.prod(parts) != mesh.num_devices // count:
             raise _mistake(
-                f"a topology of {_show(parts)} has {math.prod(parts)} chips, the mesh "
+                f"a topology of {show(parts)} has {math.prod(parts)} chips, the mesh "
                 f"{mesh.num_devices} devices" + (f" in {count} slices" if count > 1 else ""),
-                _show(parts),
+                show(parts),
                 _fitting(mesh, hardware, parts, inside),
             )
-        places = _mapped(mesh, inside, parts, mapping) if mapping else _in_order(inside, parts)
-        if places is None:
-            axes = shared_on(inside, parts, hardware)
-            return Topology(mesh, hardware, axes, _sharing(hardware, axes, parts), count)
-        return Topology(
-            mesh,
-            hardware,
-            *_physical(
-                hardware,
-                {name: tuple(parts[place] for place in used) for name, used in places.items()},
-            ),
-            count,
-        )
+        return Topology(mesh, hardware, *_on(parts, mesh, hardware, inside, mapping), count)
 
     def __repr__(self) -> str:
         axes = ", ".join(
@@ -119,7 +125,7 @@ class Topology:
         parts = self.along(axes)
         if math.prod(part.size for part in parts) == devices:
             return parts
-        return [PhysicalAxis(devices, False)]
+        return [PhysicalAxis(devices, False, min(self.hardware.axis_links, default=1.0))]
 
     def _below(self, axis: AxisRef) -> Iterable[PhysicalAxis]:
         parts = self.axes[axis.name]
@@ -136,10 +142,11 @@ class Topology:
                 if low % below or high % low or part.size % (high // below):
                     # The group spans a part of physical axes: modelled as a line.
                     stride = max(part.stride for part in parts)
-                    return (PhysicalAxis(axis.size_in(self.mesh), False, stride),)
+                    links = min(part.links for part in parts)
+                    return (PhysicalAxis(axis.size_in(self.mesh), False, links, stride),)
                 closes = part.wraps_around and high == above
                 stride = part.stride * (low // below)
-                found.append(PhysicalAxis(high // low, closes, stride, part.shared))
+                found.append(PhysicalAxis(high // low, closes, part.links, stride, part.shared))
             below = above
         return reversed(found)
 
@@ -238,7 +245,7 @@ def _mapped(
         for place in places:
             if not 0 <= place < len(parts):
                 raise _mistake(
-                    f"{name} lies on physical axis {place}, but {_show(parts)} has 0 to "
+                    f"{name} lies on physical axis {place}, but {show(parts)} has 0 to "
                     f"{len(parts) - 1}",
                     _show_place((name, places)),
                     "physical axes count from 0",
@@ -274,15 +281,16 @@ def _fitting(
 ) -> str:
     """The hint with what would fit the mesh: another topology, or several slices of this one."""
     sizes = [size for size in inside.values() if size > 1] or [1]
-    shape = shape_of(sizes, hardware) or tuple(sizes)
-    hint = f"a topology of {_show(shape)} has as many"
+    whole = filled(math.prod(sizes), hardware) if hardware.axis_links else None
+    shape = whole or shape_of(sizes, hardware) or tuple(sizes)
+    hint = f"a topology of {show(shape)} has as many"
     slices, rest = divmod(mesh.num_devices, math.prod(parts))
     if rest == 0 and slices > 1 and hardware.is_torus:
         try:
             slices_of(mesh, hardware, slices)
         except CalculusError:
             return hint
-        return f"{hint}; so do {slices} slices of {_show(parts)}"
+        return f"{hint}; so do {slices} slices of {show(parts)}"
     return hint
 
 
@@ -328,49 +336,32 @@ def _in_any_order(
     return None
 
 
-def _physical(
-    hardware: Hardware, sizes: Mapping[str, tuple[int, ...]]
-) -> tuple[dict[str, tuple[PhysicalAxis, ...]], tuple[str, ...]]:
+def _on(
+    parts: tuple[int, ...],
+    mesh: Mesh,
+    hardware: Hardware,
+    inside: Mapping[str, int],
+    mapping: Mapping[str, tuple[int, ...]],
+) -> tuple[Placement, tuple[str, ...]]:
+    """Place the mesh on a slice of the shape ``parts``, with notes."""
+    if hardware.axis_links and not mapping:
+        by_id = in_order_of_ids(inside, parts, hardware)
+        if by_id is not None:
+            return by_id, sharing(hardware, by_id, parts)
+    places = _mapped(mesh, inside, parts, mapping) if mapping else _in_order(inside, parts)
+    if places is None:
+        shared = shared_on(inside, parts, hardware)
+        return shared, sharing(hardware, shared, parts)
     axes = {
-        name: tuple(PhysicalAxis(size, hardware.wraps_around(size)) for size in parts)
-        for name, parts in sizes.items()
+        name: tuple(part_of(parts[place], place, 1, parts, hardware) for place in used)
+        for name, used in places.items()
     }
-    used = sorted((size for parts in sizes.values() for size in parts if size > 1), reverse=True)
-    notes = []
-    if hardware.is_torus and hardware.physical_axes is not None:
-        limits = sorted(hardware.pod, reverse=True)
-        if len(used) > hardware.physical_axes:
-            notes.append(
-                f"{hardware.name} has {hardware.physical_axes} physical axes, not {len(used)}"
-            )
-        elif any(size > limit for size, limit in zip(used, limits, strict=False)):
-            notes.append(f"{_show(used)} is more than a pod of {hardware.name}, {_show(limits)}")
-    return axes, tuple(notes)
-
-
-def _sharing(
-    hardware: Hardware, axes: Mapping[str, tuple[PhysicalAxis, ...]], shape: tuple[int, ...]
-) -> tuple[str, ...]:
-    """The note about mesh axes that share the links of a physical axis."""
-    sharers: dict[int, list[str]] = {}
-    for name, parts in axes.items():
-        for part in parts:
-            if part.shared is not None:
-                sharers.setdefault(part.shared, []).append(name)
-    each = "; ".join(
-        f"{', '.join(names)} share the links of an axis of {shape[place]}"
-        for place, names in sorted(sharers.items())
-    )
-    return (f"on {_show(shape)} of {hardware.name} {each}",) if each else ()
+    return axes, excess(hardware, axes)
 
 
 def _show_place(item: tuple[str, Iterable[int]]) -> str:
     name, places = item
     return f"{name}={','.join(map(str, places))}"
-
-
-def _show(sizes: Iterable[int]) -> str:
-    return "x".join(map(str, sizes))
 
 
 def _mistake(message: str, shown: object, hint: str) -> CalculusError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.bench.leaderboard import CHIPS_FILE, check_jax
 from shardcore.bounded import shown
+from shardcore.calculus.hardware import hardware as chip_named
 from shardcore.maxtext import facts
 from shardcore.maxtext.config import Config
 from shardcore.maxtext.mesh import Chips, chips_of, sizes_of
@@ -104,15 +105,15 @@ class Step:
         from shardcore.bench.step import lower
 
         chips = self.chips
-        is_torus = chips.hardware.startswith("tpu")
+        file = hardware_file or CHIPS_FILE
         return (
             lower(self.run)
             .propagate()
             .cost(
                 chips.hardware,
-                hardware_file=hardware_file or CHIPS_FILE,
+                hardware_file=file,
                 topology=chips.topology,
-                slices=chips.slices if is_torus else None,
+                slices=chips.slices if chip_named(chips.hardware, file).is_torus else None,
             )
         )
 

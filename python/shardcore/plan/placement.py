@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh
 
 if TYPE_CHECKING:
+    from shardcore.calculus.physical_axes import PhysicalAxis
     from shardcore.calculus.topology import Topology
 
 
@@ -21,11 +22,8 @@ class AxisPlace:
     """The number of slices, or of nodes, that a group has devices in."""
     inside: int
     """The most devices that a group has in one of them."""
-    physical: tuple[tuple[int, bool, int], ...]
-    """Of a torus, the physical axes within a slice: their chips, whether they are rings, and how
-    many chips neighbours are apart."""
-    shared: tuple[int, ...]
-    """The numbers of those of them that other axes lie on, too."""
+    physical: tuple[PhysicalAxis, ...]
+    """Of a torus, the physical axes within a slice."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,9 +45,8 @@ class Placement:
             along = topology.slices_of if is_torus else topology.nodes_of
             parts, inside = along([axis.name])
             physical = topology.axes[axis.name] if is_torus else ()
-            rings = tuple((p.size, p.wraps_around, p.stride) for p in physical if p.size > 1)
-            shared = tuple(p.shared for p in physical if p.shared is not None)
-            axes[axis.name] = AxisPlace(axis.size, parts, inside, rings, shared)
+            used = tuple(part for part in physical if part.size > 1)
+            axes[axis.name] = AxisPlace(axis.size, parts, inside, used)
         if is_torus:
             return Placement(topology.mesh, axes, topology.slices, is_torus)
         nodes = -(-topology.mesh.num_devices // topology.hardware.node_size)
@@ -75,7 +72,7 @@ class Placement:
     @property
     def _splits(self) -> bool:
         """Whether several axes lie on one physical axis."""
-        return any(each.shared for each in self.axes.values())
+        return any(part.shared is not None for each in self.axes.values() for part in each.physical)
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -86,8 +83,13 @@ class Placement:
                     "size": each.size,
                     "slices" if self.is_torus else "nodes": each.parts,
                     "physical": [
-                        {"chips": chips, "ring": ring, "stride": stride}
-                        for chips, ring, stride in each.physical
+                        {
+                            "chips": part.size,
+                            "ring": part.wraps_around,
+                            "stride": part.stride,
+                            "links": part.links,
+                        }
+                        for part in each.physical
                     ],
                 }
                 for name, each in self.axes.items()
@@ -109,13 +111,14 @@ class Placement:
             found.append(f"across {axis.parts} {'slices' if self.is_torus else 'nodes'}")
         if axis.inside > 1 and not self.is_torus:
             found.append(f"on {axis.inside} chips of a node")
-        for chips, is_ring, stride in axis.physical:
-            apart = f", {stride} chips apart" if stride > 1 else ""
-            found.append(f"on a {'ring' if is_ring else 'line'} of {chips}{apart}")
+        for part in axis.physical:
+            apart = f", {part.stride} chips apart" if part.stride > 1 else ""
+            apart += f", links x{part.links:g}" if part.links != 1 else ""
+            found.append(f"on a {'ring' if part.wraps_around else 'line'} of {part.size}{apart}")
         return " and ".join(found) or "on one chip"
 
 
 def places(topology: Topology) -> tuple[AxisPlace, ...]:
     """Return what meshes have in common whose axes lie alike, in whatever order."""
     axes = Placement.of(topology).axes.values()
-    return tuple(sorted((each for each in axes if each.size > 1), key=astuple))
+    return tuple(sorted((each for each in axes if each.size > 1), key=repr))

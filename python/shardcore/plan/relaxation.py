@@ -64,7 +64,7 @@ BYTES = Prices(second=0.0, byte=1.0, flops_per_second=math.inf)
 def seconds_of(chip: Hardware, options: Mapping[str, Any]) -> Prices:
     """Return prices in seconds on ``chip``, under the options of :func:`shardcore.cost`, with all
     links of a chip at their full bandwidth."""
-    links = 2 * (chip.physical_axes or MOST_AXES) if chip.is_torus else 1
+    links = 2 * sum(chip.axis_links or [chip.physical_axes or MOST_AXES]) if chip.is_torus else 1
     rate = max(links * chip.link_bytes_per_second, chip.node_bytes_per_second)
     rate *= max(options.get("efficiency", 1.0), 1.0)
     return Prices(1.0, 1 / rate, max(chip.flops.values()))

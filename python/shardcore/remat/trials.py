@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from shardcore.compilers import PLATFORMS
+from shardcore.costs.compilers import compiler_of
 from shardcore.remat.answer import Trial
 from shardcore.remat.choices import Setting
 from shardcore.remat.loss import Loss, Program, has_aux
@@ -49,8 +51,7 @@ class OfLoss:
         self.loss = loss
         self._chip, self._arguments, self._step = chip, arguments, step
         self._lowering, self._costing = lowering, costing
-        platform = "tpu" if chip.is_torus else "cpu" if chip.compiler == "xla-cpu" else "cuda"
-        self._lowering.setdefault("platform", platform)
+        self._lowering.setdefault("platform", PLATFORMS[compiler_of(chip, None)])
         if step is None:
             aux = has_aux(loss.program(arguments, {}))
             self._step = _gradient_with_aux if aux else _gradient
