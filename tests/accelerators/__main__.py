@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from tests.accelerators.measured import measure_all
+from tests.accelerators.sent import summary
 from tests.accelerators.test_figures import (
-    COLLECTIVES,
     COMPILED,
     WITHIN,
     near,
@@ -25,6 +25,4 @@ else:
     for figure, rows in WITHIN.items():
         shares = (f"{near(found, figure, within)} within {within:.0%}" for within in rows)
         print(f"{figure}, of {len(found)}: {', '.join(shares)}")
-    sent = [near_collectives(name) for name in COMPILED]
-    shares = (f"{figure} of {sum(row[figure] for row in sent)}" for figure in COLLECTIVES)
-    print(f"collectives, of {len(sent)}, by kind: {', '.join(shares)}")
+    print(summary(near_collectives(name) for name in COMPILED))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 import shardcore
 
+from tests.accelerators import sent
 from tests.accelerators.measured import kept, measured
 from tests.deep import deep, sampled
 from tests.shardy.xla.measured import key
@@ -47,28 +48,10 @@ def ratios(programs: Iterable[str], compiler: str = "xla-gpu") -> dict[str, dict
     }
 
 
-def collectives(name: str) -> dict[str, tuple[float, float]]:
-    """How often ours of each kind run, those that run as one counted once, and their bytes."""
-    found: dict[str, tuple[float, float]] = {}
-    result = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True)
-    for row in result.cost("h100").collectives:
-        kind = row.kind.replace("_", "-")
-        runs, sent = found.get(kind, (0.0, 0.0))
-        found[kind] = (runs + row.count / row.combined, sent + row.count * row.bytes)
-    return found
-
-
 def near_collectives(name: str) -> dict[str, bool]:
     """Whether the bytes and the number of ours are near those of XLA, for each kind."""
-    ours, theirs = collectives(name), measured(name).collectives
-    least = 0.01 * sum(sent for _, sent in theirs.values())
-    is_near = {"bytes": True, "runs": True}
-    for kind in ours | theirs:
-        (runs, sent), (their_runs, their_sent) = ours.get(kind, (0, 0)), theirs.get(kind, [0, 0])
-        if max(sent, their_sent) > least:
-            is_near["bytes"] &= abs(sent - their_sent) <= 0.05 * their_sent
-        is_near["runs"] &= abs(runs - their_runs) <= 0.1 * max(their_runs, 1)
-    return is_near
+    result = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True)
+    return sent.near(sent.collectives(result.cost("h100")), measured(name).collectives)
 
 
 def near(found: dict[str, dict[str, float]], figure: str, within: float) -> int:

@@ -1,4 +1,5 @@
-"""Memory of programs on TPUs, ours beside that of XLA's compiler for TPUs, which needs no TPU.
+"""Memory and collectives of programs on TPUs, ours beside those of XLA's compiler for TPUs, which needs no
+TPU.
 
 `figures_v5e.json` has what that compiler says of the models of `tests.shardy.xla`, and of the
 programs in `large/`: training steps, prefill, decoding and single layers of the size of real ones,
@@ -21,7 +22,9 @@ from pathlib import Path
 
 import shardcore
 
+from tests.accelerators import sent
 from tests.accelerators.buffers import heap_bytes
+from tests.accelerators.hlo import collectives
 from tests.shardy.xla import measured, model_rows
 from tests.shardy.xla.measured import key
 
@@ -36,6 +39,8 @@ class Memory(measured.Memory):
 
     heap: int | None = None
     """Bytes that buffer assignment reserves for temporaries; `None` if they were not read off."""
+    collectives: dict[str, list[int]] | None = None
+    """Runs and bytes by kind, of the models; see :func:`tests.accelerators.hlo.collectives`."""
 
     @property
     def reserved(self) -> int:
@@ -72,6 +77,13 @@ def cost(name: str) -> shardcore.Cost:
     return shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(HARDWARE)
 
 
+def near_collectives(name: str, own: shardcore.Cost) -> dict[str, bool]:
+    """Whether bytes and runs of the collectives of a model are near XLA's, for each kind."""
+    theirs = kept()[name].collectives
+    assert theirs is not None
+    return sent.near(sent.collectives(own), theirs)
+
+
 def ratios(programs: Iterable[str]) -> dict[str, float]:
     """Our peaks over XLA's."""
     return {name: cost(name).peak_bytes / kept()[name].peak for name in programs}
@@ -102,6 +114,7 @@ def measure(text: str) -> Memory:
         memory.alias_size_in_bytes,
         memory.temp_size_in_bytes,
         heap_bytes(compiled.serialize()),
+        collectives(compiled.hlo_modules()[0].to_string()),
     )
 
 
@@ -120,6 +133,7 @@ def main() -> None:
         for what, rows in (("memory_analysis()", found), ("reserved bytes", reserved)):
             shares = (f"{near(rows, within)} within {within:.0%}" for within in (0.05, 0.1, 0.25))
             print(f"peaks of {len(rows)} {kind} beside {what}: {', '.join(shares)}")
+    print(sent.summary(near_collectives(name, cost(name)) for name in models()))
 
 
 if __name__ == "__main__":

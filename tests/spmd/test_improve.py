@@ -56,6 +56,11 @@ def scatter(name: str, of: str, channel: int) -> str:
     )
 
 
+def scattered(name: str, of: str, dim: int, before: str, after: str) -> str:
+    text = scatter(name, of, 1).replace("scatter_dimension = 0", f"scatter_dimension = {dim}")
+    return text.replace("8x3x", f"{before}x").replace("2x3x", f"{after}x")
+
+
 def gathered(name: str, of: str, channel: int, dim: int, types: str, groups: str = ROWS) -> str:
     return (
         f'    %{name} = "stablehlo.all_gather"(%{of}) {{all_gather_dim = {dim} : i64, {groups}, '
@@ -296,6 +301,23 @@ CASES = {
         "hoist-loop-invariant-collectives{max-bytes=95}",
         program(SMALL, LOOP, "w#2", SMALL),
         {"all_gather": 2, "all_gather in the loop": 2},
+    ),
+    "scatter_of_few_bytes": (
+        "reduce-scatter-decomposer",
+        program(WHOLE, scatter("a", "x", 1), "a", SMALL),
+        {"all_reduce": 1},
+    ),
+    "scatter_along_the_first_dim": (
+        "reduce-scatter-decomposer",
+        program("tensor<16x64x8xf32>", scattered("a", "x", 0, "16x64x8", "4x64x8"),
+                "a", "tensor<4x64x8xf32>"),
+        {"reduce_scatter": 1},
+    ),
+    "scatter_along_a_middle_dim": (
+        "reduce-scatter-decomposer",
+        program("tensor<8x64x16xf32>", scattered("a", "x", 1, "8x64x16", "8x16x16"),
+                "a", "tensor<8x16x16xf32>"),
+        {"all_reduce": 1},
     ),
     "scatter": (
         "all-reduce-to-reduce-scatter",

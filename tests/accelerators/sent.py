@@ -1,0 +1,42 @@
+"""Collectives of a cost beside those that XLA's compiler left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import shardcore
+
+FIGURES = ("bytes", "runs")
+
+
+def collectives(cost: shardcore.Cost) -> dict[str, tuple[float, float]]:
+    """How often ours of each kind run, those that run as one counted once, and their bytes."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in cost.collectives:
+        kind = row.kind.replace("_", "-")
+        runs, sent = found.get(kind, (0.0, 0.0))
+        found[kind] = (runs + row.count / row.combined, sent + row.count * row.bytes)
+    return found
+
+
+def near(
+    ours: Mapping[str, Sequence[float]], theirs: Mapping[str, Sequence[float]]
+) -> dict[str, bool]:
+    """Whether the bytes of each kind that sends more than 1 % of all are within a twentieth of
+    XLA's, and the numbers of runs within a tenth.
+    """
+    least = 0.01 * sum(sent for _, sent in theirs.values())
+    is_near = dict.fromkeys(FIGURES, True)
+    for kind in ours.keys() | theirs.keys():
+        (runs, sent), (their_runs, their_sent) = ours.get(kind, (0, 0)), theirs.get(kind, (0, 0))
+        if max(sent, their_sent) > least:
+            is_near["bytes"] &= abs(sent - their_sent) <= 0.05 * their_sent
+        is_near["runs"] &= abs(runs - their_runs) <= 0.1 * max(their_runs, 1)
+    return is_near
+
+
+def summary(rows: Iterable[Mapping[str, bool]]) -> str:
+    """How many of ``rows`` of :func:`near` are near, as text."""
+    found = list(rows)
+    shares = (f"{figure} of {sum(row[figure] for row in found)}" for figure in FIGURES)
+    return f"collectives, of {len(found)}, by kind: {', '.join(shares)}"
