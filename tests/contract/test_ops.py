@@ -47,12 +47,13 @@ registers a sharding rule for it.
 
 ARITH = "arith.* tensor.cast"
 CONTAINERS = "builtin.module func.func"
-TERMINATORS = "func.return mpmd.return sdy.return stablehlo.return"
+TERMINATORS = "func.return mhlo.return mpmd.return sdy.return stablehlo.return"
 PIPELINES = "mpmd.[!r]* mpmd.reduce"
 PIPELINE_CALLS = "mpmd.call mpmd.fragment_call"
 NAMES = "mpmd.broadcast mpmd.named_computation mpmd.named_tensor mpmd.reduce"
 MHLO = "mhlo.*"
 RAGGED = "mhlo.ragged_dot"
+MHLO_COMPUTED = f"mhlo.[!r]* {RAGGED}"
 HOST = "stablehlo.infeed stablehlo.outfeed stablehlo.recv stablehlo.send"
 ASYNC = "stablehlo.async_done stablehlo.async_start stablehlo.collective_reduce"
 # Ops whose result shapes are operands.
@@ -92,7 +93,7 @@ HOLES: dict[str, dict[str, str]] = {
     "sharding rule": {
         "Shardy has no rule for it either": (
             f"{ARITH} builtin.unrealized_conversion_cast chlo.constant chlo.constant_like "
-            "chlo.scan func.constant sdy.constant stablehlo.after_all stablehlo.batch_norm_grad "
+            "func.constant sdy.constant stablehlo.after_all stablehlo.batch_norm_grad "
             "stablehlo.batch_norm_training stablehlo.broadcast stablehlo.composite "
             "stablehlo.constant stablehlo.create_token stablehlo.einsum "
             "stablehlo.get_tuple_element stablehlo.iota stablehlo.map stablehlo.partition_id "
@@ -125,8 +126,8 @@ HOLES: dict[str, dict[str, str]] = {
         "the overlap of asynchronous ops with other work is not modelled": ASYNC,
         "a pipeline has a cost on each of its meshes, which is not counted": PIPELINES,
         "not counted; reports list it": (
-            "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast chlo.scan "
-            "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO
+            "arith.bitcast arith.ext* arith.trunc* arith.*to* arith.index_cast "
+            "func.call_indirect stablehlo.einsum stablehlo.unary_einsum " + MHLO_COMPUTED
         ),
     },
     "padding": {
@@ -155,7 +156,7 @@ HOLES: dict[str, dict[str, str]] = {
     "simulator": {
         "dialects other than StableHLO, CHLO and Shardy are refused": (
             f"{ARITH} builtin.unrealized_conversion_cast func.call_indirect func.constant "
-            f"{PIPELINES} {MHLO}"
+            f"{PIPELINES} {MHLO_COMPUTED}"
         ),
         "functions, blocks and meshes are read when a program is prepared, not run as ops": (
             f"{CONTAINERS} sdy.mesh {TERMINATORS}"
