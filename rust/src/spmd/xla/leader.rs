@@ -60,8 +60,7 @@ pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> A
             Ability::Whole
         }
         (OpKind::Concatenate, Ability::Moved)
-        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms)
-        | (OpKind::Other, Ability::Joined) => Ability::Whole,
+        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms) => Ability::Whole,
         _ => ability,
     }
 }
