@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-from shardcore import Module
+from shardcore import Module, hlo
 
 from tests.shardy import reference
 from tests.shardy.verification.compare import compare
@@ -103,3 +104,29 @@ def test_scans_are_sharded_and_partitioned_as_in_xla(name: str, tmp_path: Path) 
 def test_sharded_scans_are_printed_for_the_reference() -> None:
     ours = str(Module.parse(PROGRAMS["associative"]).propagate(legalize_chlo=True).module)
     assert reference.canonical(ours).count("chlo.scan") == 1
+
+
+HLO = """\
+HloModule sums, entry_computation_layout={(f32[8,4]{1,0}, f32[4]{0})->f32[8,4]{1,0}}
+body {
+  p = f32[4]{0} parameter(0)
+  q = f32[4]{0} parameter(1)
+  s = f32[4]{0} add(p, q)
+  ROOT both = (f32[4]{0}, f32[4]{0}) tuple(s, s)
+}
+ENTRY main {
+  x = f32[8,4]{1,0} parameter(0)
+  c = f32[4]{0} parameter(1)
+  y = (f32[8,4]{1,0}, f32[4]{0}) scan(x, c), dimensions={0}, num_carries=1, to_apply=body
+  ROOT sums = f32[8,4]{1,0} get-tuple-element(y), index=0
+}
+"""
+
+
+def test_scans_of_hlo_are_those_of_chlo() -> None:
+    module = hlo.read(HLO)
+    assert [op.name for op in module.ops() if "scan" in op.name] == ["chlo.scan"]
+    assert module.propagate().cost().flops == 8 * 4
+    x, start = np.arange(32, dtype=np.float32).reshape(8, 4), np.ones(4, np.float32)
+    assert np.array_equal(module.simulate(x, start)[0], x.cumsum(axis=0) + 1)
+    assert " scan(" in hlo.text(module)
