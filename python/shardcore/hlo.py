@@ -18,6 +18,9 @@ from shardcore.protobuf import Message, WireError
 
 __all__ = ["in_dialect", "is_hlo", "is_proto", "optimized_text", "read", "text"]
 
+_SCAN = re.compile(r"^( *%\w+(?::\d+)? = )mhlo\.scan\(", re.MULTILINE)
+_END_OF_SCAN = re.compile(r"^( *)mhlo\.return ", re.MULTILINE)
+
 
 def is_hlo(data: bytes | str) -> bool:
     """Whether ``data`` begins like HLO text.
@@ -49,6 +52,9 @@ def read(data: str | bytes, *, filename: str = "<hlo>", shardy: str | None = Non
     expect(data, str, bytes)
     raw = data.encode() if isinstance(data, str) else data
     converted = _convert(raw, "from", f"{filename} is HLO")
+    # jaxlib makes ops of MHLO of scans, which CHLO has as well.
+    converted = _SCAN.sub(r"\1chlo.scan(", converted)
+    converted = _END_OF_SCAN.sub(r"\1stablehlo.return ", converted)
     return Module.parse(converted, filename=filename, shardy=shardy)
 
 

@@ -703,6 +703,13 @@ def own_rule(rng: Random) -> str:
 def without_rule(rng: Random) -> str:
     shape = shape_of(rng, 1, 3, "2 4")
     ty, token = tensor(shape), "!stablehlo.token"
+    slice_ = tensor(shape[1:])
+    segments = "operandSegmentSizes = array<i32: 1, 1>, resultSegmentSizes = array<i32: 1, 1>"
+    body = (
+        f"{{\n  ^bb0(%x0: {slice_}, %x1: {slice_}):\n"
+        f'    %y0 = "stablehlo.add"(%x0, %x1) : ({slice_}, {slice_}) -> {slice_}\n'
+        f'    "stablehlo.return"(%y0, %y0) : ({slice_}, {slice_}) -> ()\n  }}'
+    )
     return rng.choice([
         op("stablehlo.optimization_barrier", [ty, ty], [ty, ty]),
         op("stablehlo.iota", [], [ty], "iota_dimension = 0 : i64"),
@@ -713,6 +720,7 @@ def without_rule(rng: Random) -> str:
         op("stablehlo.rng", ["tensor<f32>", "tensor<f32>", "tensor<1xi64>"], ["tensor<4xf32>"],
            "rng_distribution = #stablehlo<rng_distribution UNIFORM>"),
         op("chlo.top_k", [ty], [ty, tensor(shape, "i32")], f"k = {shape[-1]} : i64"),
+        op("chlo.scan", [ty, slice_], [ty, slice_], f"dimension = 0 : i64, {segments}", body),
     ])  # fmt: skip
 
 

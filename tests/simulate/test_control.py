@@ -176,3 +176,29 @@ def test_a_scan_of_chlo(is_reverse: bool) -> None:
     wanted = (x[::-1] if is_reverse else x).cumsum(axis=0) + start
     assert np.array_equal(sums, wanted[::-1] if is_reverse else wanted)
     assert np.array_equal(last, wanted[-1])
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_a_scan_of_no_slices_or_no_inputs(length: int) -> None:
+    long, short = f"tensor<{length}x2xi32>", "tensor<2xi32>"
+    body = "%2 = stablehlo.add %b, %b : tensor<2xi32>\n stablehlo.return %2, %2"
+    text = f"""
+    func.func @main(%x: {long}, %c: {short}) -> ({long}, {short}, {long}, {short}) {{
+      %0:2 = chlo.scan(%x) inits (%c) dimension=0 {{
+      ^bb0(%a: {short}, %b: {short}):
+        {body} : {short}, {short}
+      }} : ({long}, {short}) -> ({long}, {short})
+      %1:2 = chlo.scan() inits (%c) dimension=0 attributes {{scan_dim_size = {length} : i64}} {{
+      ^bb0(%b: {short}):
+        {body} : {short}, {short}
+      }} : ({short}) -> ({long}, {short})
+      return %0#0, %0#1, %1#0, %1#1 : {long}, {short}, {long}, {short}
+    }}"""
+    start = np.array([1, -3], np.int32)
+    wanted = start * 2 ** np.arange(1, length + 1, dtype=np.int32)[:, None]
+    for got, expected in zip(
+        Module.parse(text).simulate(np.zeros((length, 2), np.int32), start),
+        [wanted, start * 2**length] * 2,
+        strict=True,
+    ):
+        assert np.array_equal(got, expected)

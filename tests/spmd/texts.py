@@ -68,6 +68,22 @@ def constants(**values: str) -> str:
     return "".join(lines)
 
 
+def scan(operands: str, given: str, dim: int, results: str, body: str, more: str = "") -> str:
+    """The module of a scan of ``operands``, which returns the first of ``results``.
+
+    ``given`` are its operands in its own syntax, ``body`` the region's text.
+    """
+    types = [", ".join(f"tensor<{each}>" for each in each.split()) for each in (operands, results)]
+    result = results.split()[0]
+    return program(
+        operands,
+        result,
+        f"%0:{len(results.split())} = chlo.scan{given} dimension={dim} attributes {{{more}}} {{\n"
+        f"{body.strip()}\n    }} : ({types[0]}) -> ({types[1]})\n"
+        f"    %r = stablehlo.add %0#0, %0#0 : tensor<{result}>",
+    )
+
+
 TEXTS = {
     "map": program(
         "8x9xf32 8x9xf32",
@@ -102,6 +118,47 @@ TEXTS = {
     %u = "chlo.constant_like"(%s) {value = 3 : i32} : (tensor<6x8xi32>) -> tensor<6x8xi32>
     %r = chlo.broadcast_select %t, %arg2, %u
         : (tensor<6x8xi1>, tensor<1x8xi32>, tensor<6x8xi32>) -> tensor<6x8xi32>""",
+    ),
+    "scan": scan(
+        "8x9x6xf32 8x6xf32",
+        "(%arg0) inits (%arg1)",
+        1,
+        "8x9x6xf32 8x6xf32",
+        """
+    ^bb0(%p: tensor<8x6xf32>, %q: tensor<8x6xf32>):
+      %half = stablehlo.constant dense<0.5> : tensor<8x6xf32>
+      %two = stablehlo.constant dense<2.0> : tensor<f32>
+      %twos = stablehlo.broadcast_in_dim %two, dims = [] : (tensor<f32>) -> tensor<8x6xf32>
+      %s = stablehlo.multiply %q, %half : tensor<8x6xf32>
+      %t = stablehlo.multiply %p, %twos : tensor<8x6xf32>
+      %u = stablehlo.add %s, %t : tensor<8x6xf32>
+      stablehlo.return %u, %u : tensor<8x6xf32>, tensor<8x6xf32>""",
+    ),
+    "scan_of_pairs": scan(
+        "7x10xi32 7x10xi32 7xi32 7xi32",
+        "(%arg0, %arg1) inits (%arg2, %arg3)",
+        1,
+        "7x10xi32 7x10xi32 7xi32 7xi32",
+        """
+    ^bb0(%p: tensor<7xi32>, %i: tensor<7xi32>, %q: tensor<7xi32>, %j: tensor<7xi32>):
+      %c = stablehlo.compare GT, %p, %q : (tensor<7xi32>, tensor<7xi32>) -> tensor<7xi1>
+      %m = stablehlo.select %c, %p, %q : tensor<7xi1>, tensor<7xi32>
+      %k = stablehlo.select %c, %i, %j : tensor<7xi1>, tensor<7xi32>
+      stablehlo.return %k, %m, %m, %k
+          : tensor<7xi32>, tensor<7xi32>, tensor<7xi32>, tensor<7xi32>""",
+        "is_reverse = true",
+    ),
+    # Its body mixes the elements of a slice.
+    "scan_of_turns": scan(
+        "10x6xi32 6xi32",
+        "(%arg0) inits (%arg1)",
+        0,
+        "10x6xi32 6xi32",
+        """
+    ^bb0(%p: tensor<6xi32>, %q: tensor<6xi32>):
+      %s = stablehlo.reverse %q, dims = [0] : tensor<6xi32>
+      %t = stablehlo.add %p, %s : tensor<6xi32>
+      stablehlo.return %t, %t : tensor<6xi32>, tensor<6xi32>""",
     ),
     "batch_norm": program(
         "6x12x8xf32 12xf32 12xf32",

@@ -319,6 +319,20 @@ def test_equal_ops_and_libraries_count_as_on_hosts() -> None:
     assert cost.flops_counting_loops_once == 2 * 4 * 4 * 8 + 16
 
 
+def test_the_body_of_a_scan_runs_for_each_slice() -> None:
+    cost = cost_of("""func.func @main(%x: tensor<4x16xf32>, %c: tensor<4xf32>) -> tensor<4x16xf32> {
+  %0:2 = chlo.scan(%x) inits (%c) dimension=1 {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    %1 = stablehlo.add %p, %q : tensor<4xf32>
+    %2 = stablehlo.tanh %1 : tensor<4xf32>
+    stablehlo.return %2, %1 : tensor<4xf32>, tensor<4xf32>
+  } : (tensor<4x16xf32>, tensor<4xf32>) -> (tensor<4x16xf32>, tensor<4xf32>)
+  return %0#0 : tensor<4x16xf32>
+}""")
+    assert (cost.flops, cost.transcendentals) == (4 * 16, 4 * 16)
+    assert not cost.uncounted
+
+
 def test_hosts_compute_all_pairs_of_groups_of_images() -> None:
     text = """func.func @main(%x: tensor<4x8x8x16xf32>, %g: tensor<4x8x8x16xf32>)
     -> tensor<3x3x1x16xf32> {

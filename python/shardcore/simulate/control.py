@@ -127,27 +127,26 @@ def composite(site: Site) -> Kernel:
 def scan(site: Site) -> Kernel:
     """A body that runs for each index along a dim, on a slice of each input and on carried
     values."""
-    dim = site.integer("dimension") + 1
+    dim = site.integer("dimension")
     is_reverse = bool(site.attributes.get("is_reverse", False))
     [body] = site.bodies
+    count, carried = site.integers("operandSegmentSizes")
+    outputs = site.results[: len(site.results) - carried]
+    length = [*site.operands[:count], *outputs][0].shape[dim]
 
     def kernel(run: Run, *values: Value) -> Value:
         operands, captured = site.split(values)
-        # Carried values have the rank of a slice; inputs have one dim more.
-        ranks = [len(kind.shape) for kind in body.argument_types if kind is not None]
-        is_input = [len(x.shape) - 1 > rank for x, rank in zip(operands, ranks, strict=True)]
-        count = sum(is_input)
         inputs, state = operands[:count], list(operands[count:])
-        length = inputs[0].shape[dim]
         found: list[list[Array]] = []
         for at in reversed(range(length)) if is_reverse else range(length):
-            slices = [x.take(at, axis=dim) for x in inputs]
+            slices = [x.take(at, axis=dim + 1) for x in inputs]
             returned = run.call(body, [*slices, *state], captured)
             found.append(returned[: len(returned) - len(state)])
             state = returned[len(returned) - len(state) :]
         columns = zip(*(found[::-1] if is_reverse else found), strict=True)
-        outputs = [np.stack(fitted(column), axis=dim) for column in columns]
-        return _returned([*outputs, *state], site)
+        stacked = [np.stack(fitted(column), axis=dim + 1) for column in columns]
+        empty = [np.empty((1, *kind.shape), kind.dtype) for kind in outputs]
+        return _returned([*(stacked if length else empty), *state], site)
 
     return kernel
 

@@ -245,6 +245,8 @@ ops! {
         BitcastConvert = "stablehlo.bitcast_convert" P Functional,
         Tuple = "stablehlo.tuple" P Tuple,
         GetTupleElement = "stablehlo.get_tuple_element" P Functional,
+        // CHLO
+        Scan = "chlo.scan" RI Custom,
     }
     others {
         // StableHLO
@@ -306,9 +308,10 @@ ops! {
         "chlo.lgamma" E Arrow, "chlo.next_after" P Arrow, "chlo.polygamma" P Arrow,
         "chlo.sinh" E Arrow, "chlo.square" E Arrow, "chlo.tan" E Arrow, "chlo.zeta" P Arrow,
         "chlo.constant" K Elements, "chlo.constant_like" E Generic, "chlo.ragged_dot" P Generic,
-        "chlo.top_k" P Arrow, "chlo.scan" RI Custom, "chlo.mulhi" P Arrow,
+        "chlo.top_k" P Arrow, "chlo.mulhi" P Arrow,
         // Ops that XLA converts HLO to if StableHLO has no op for it
         "mhlo.copy" P Same, "mhlo.erf" E Same, "mhlo.topk" P Arrow,
+        "mhlo.scan" RI Custom, "mhlo.return" T Return,
         // Shardy's pipelines
         "mpmd.assign" P Custom, "mpmd.unassign" P Custom, "mpmd.broadcast" P Custom,
         "mpmd.reduce" P Custom, "mpmd.named_tensor" P Custom, "mpmd.named_computation" RI Custom,

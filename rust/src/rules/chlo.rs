@@ -6,6 +6,7 @@
 use super::custom_call::top_k;
 use super::pointwise::pointwise;
 use super::ragged_dot::ragged_dot;
+use super::reduce::scan;
 use super::table::{family, Family};
 
 /// Families of CHLO ops. Ops that are not listed are legalized to ops without rules, or to ops of
@@ -43,6 +44,7 @@ pub(super) static FAMILIES: &[Family] = &[
         ],
     ),
     family("chlo_ragged_dot", ragged_dot, &["chlo.ragged_dot", "mhlo.ragged_dot"]),
+    family("chlo_scan", scan, &["chlo.scan", "mhlo.scan"]),
     family("chlo_top_k", top_k, &["chlo.top_k", "mhlo.topk"]),
     family("mhlo_copy", pointwise, &["mhlo.copy"]),
 ];

@@ -1,9 +1,11 @@
-//! Rules of reductions, windowed reductions and sorts.
+//! Rules of reductions, windowed reductions, scans and sorts.
 
 use super::builder::{FactorKind, RuleBuilder};
 use super::view::{membership, SignatureView};
+use crate::mlir::AttrValue;
 use crate::op_sharding_rule::OpShardingRule;
 use crate::stablehlo::windows::{WindowDim, WindowLists, REDUCTION, SELECTION};
+use std::cmp::Ordering;
 
 /// `reduce` of inputs with initial values, which are scalars.
 pub fn reduce(view: &SignatureView<'_>) -> Option<OpShardingRule> {
@@ -84,6 +86,49 @@ pub fn sort(view: &SignatureView<'_>) -> Option<OpShardingRule> {
         } else {
             builder.everywhere(dim, size, FactorKind::PassThrough);
         }
+    }
+    builder.build()
+}
+
+/// `scan` of inputs with carried values. The scanned dim is a permutation factor of inputs and outputs if the body is associative,
+/// else it needs replication. If inputs, outputs, initial and carried values are equally many and have the same dims but for the
+/// scanned one, each other dim passes through all of them; otherwise other dims are not sharded.
+pub fn scan(view: &SignatureView<'_>) -> Option<OpShardingRule> {
+    let dim = view.dim("dimension")?;
+    let carried = *view.dims("operandSegmentSizes")?.get(1)?;
+    let inputs = view.num_operands().checked_sub(carried)?;
+    let outputs = view.num_results().checked_sub(carried)?;
+    let shape = if inputs > 0 { view.operand(0)? } else { view.result(0)? };
+    let along_dim = match view.attribute("is_associative").and_then(AttrValue::as_bool) {
+        Some(true) => FactorKind::Permutation,
+        _ => FactorKind::NeedReplication,
+    };
+    let is_alike = |at: usize| -> Option<bool> {
+        let (input, init) = (view.operand(at)?, view.operand(inputs + at)?);
+        let is_sliced = input.len() == init.len() + 1 && dim < input.len();
+        Some(
+            is_sliced
+                && view.result(at)? == input
+                && input[..dim] == init[..dim]
+                && input[dim + 1..] == init[dim..],
+        )
+    };
+    let is_alike = (inputs, inputs) == (outputs, carried)
+        && (0..inputs).map(is_alike).collect::<Option<Vec<_>>>()?.iter().all(|&it| it);
+    let dims_of = |count: usize, whole: usize, slice: Option<usize>| {
+        let mut dims = vec![slice; count + carried];
+        dims[..count].fill(Some(whole));
+        dims
+    };
+    let mut builder = RuleBuilder::new(view);
+    for (at, &size) in shape.iter().enumerate() {
+        let (kind, slice) = match at.cmp(&dim) {
+            Ordering::Equal => (along_dim, None),
+            _ if !is_alike => continue,
+            Ordering::Less => (FactorKind::PassThrough, Some(at)),
+            Ordering::Greater => (FactorKind::PassThrough, Some(at - 1)),
+        };
+        builder.factor(&dims_of(inputs, at, slice), &dims_of(outputs, at, slice), size, kind);
     }
     builder.build()
 }

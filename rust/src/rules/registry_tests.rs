@@ -159,6 +159,46 @@ fn ragged_dots_keep_groups_and_the_ragged_dim_whole() {
 }
 
 #[test]
+fn scans_pass_the_dims_of_slices_through() {
+    let scan = |dims: [&str; 2], more: &str| {
+        let [input, slice] = dims.map(|dims| format!("tensor<{dims}f32>"));
+        let text = format!(
+            "%c = stablehlo.constant dense<1.0> : {input}
+             %d = stablehlo.constant dense<1.0> : {slice}
+             %0:2 = chlo.scan(%c) inits (%d) dimension=1 attributes {{{more}}} {{
+             ^bb0(%p: {slice}, %q: {slice}):
+               stablehlo.return %p, %q : {slice}, {slice}
+             }} : ({input}, {slice}) -> ({input}, {slice})"
+        );
+        let mut program = parse(&text);
+        rules(&mut Registry::builtin().legalizing_chlo(), &mut program, "chlo.scan").remove(0)
+    };
+    assert_eq!(
+        scan(["8x16x32x", "8x32x"], "is_associative = true"),
+        "<([i, j, k], [i, k])->([i, j, k], [i, k]) {i=8, j=16, k=32} permutation={j}>"
+    );
+    for sequential in ["is_associative = false", "is_reverse = true"] {
+        assert_eq!(
+            scan(["8x16x", "8x"], sequential),
+            "<([i, j], [i])->([i, j], [i]) {i=8, j=16} need_replication={j}>"
+        );
+    }
+}
+
+#[test]
+fn scans_of_other_shapes_have_a_factor_of_the_scanned_dim() {
+    let text = "%c = stablehlo.constant dense<1.0> : tensor<8x16xf32>
+                %d = stablehlo.constant dense<1.0> : tensor<4xf32>
+                %0:2 = chlo.scan(%c) inits (%d) dimension=1 attributes {is_associative = true} {
+                ^bb0(%p: tensor<8xf32>, %q: tensor<4xf32>):
+                  stablehlo.return %p, %q : tensor<8xf32>, tensor<4xf32>
+                } : (tensor<8x16xf32>, tensor<4xf32>) -> (tensor<8x16xf32>, tensor<4xf32>)";
+    let found =
+        rules(&mut Registry::builtin().legalizing_chlo(), &mut parse(text), "chlo.scan").remove(0);
+    assert_eq!(found, "<([j, i], [k])->([l, i], [m]) {i=16, j=1, k=1, l=1, m=1} permutation={i}>");
+}
+
+#[test]
 fn chlo_is_known_only_where_it_counts_as_legalized() {
     let text = "%0 = chlo.erf %a : tensor<4x8xf32> -> tensor<4x8xf32>
                 %1:2 = chlo.top_k(%a, k = 2) : tensor<4x8xf32> -> (tensor<4x2xf32>, tensor<4x2xi32>)";

@@ -210,7 +210,7 @@ impl<'a, F: Field<'a>> Reader<'_, 'a, F> {
         if !self.cursor.eat("=") {
             match (self.name, word) {
                 ("stablehlo.compare", _) => self.put_of_comparison(AttrValue::Keyword(word)),
-                ("chlo.scan", "inits") => self.put_segments(),
+                ("chlo.scan" | "mhlo.scan", "inits") => self.put_segments(),
                 _ => {}
             }
             return Some(());

@@ -155,8 +155,8 @@ impl Printer<'_> {
         }
         let is_generic = self.is_generic(op);
         // These ops have `attributes {...}`.
-        let is_special =
-            matches!(kind, OpKind::While | OpKind::Module) || program.op_name(op) == "chlo.scan";
+        let is_special = matches!(kind, OpKind::While | OpKind::Module | OpKind::Scan)
+            || program.op_name(op) == "mhlo.scan";
         if !is_generic && !is_special {
             edits.push(Edit::Dict(dict));
             return;

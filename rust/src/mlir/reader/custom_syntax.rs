@@ -70,8 +70,9 @@ impl Parser<'_> {
             OpKind::Call => self.parse_call(pending),
             OpKind::While => self.parse_while(pending),
             OpKind::Reduce => self.parse_reduce(pending),
+            OpKind::Scan => self.parse_scan(pending),
             OpKind::Other => match self.program.str(pending.name.id) {
-                "chlo.scan" => self.parse_scan(pending),
+                "mhlo.scan" => self.parse_scan(pending),
                 "func.call_indirect" => self.parse_call_indirect(pending),
                 name if name.starts_with("mpmd.") => self.parse_mpmd(pending),
                 _ => self.unknown_syntax(&pending),

@@ -75,7 +75,9 @@ pub(super) enum After {
     Nothing,
     /// The body of a `stablehlo.while`.
     Do,
-    /// An attribute dictionary, a colon, a function type.
+    /// An attribute dictionary, then as [`After::Signature`].
+    Dictionary,
+    /// A colon, a function type.
     Signature,
     /// A colon and a function type.
     FunctionType,

@@ -230,10 +230,11 @@ impl Parser<'_> {
                 }
                 self.finish(pending)
             }
+            After::Dictionary => {
+                self.parse_optional_op_dict(&mut pending)?;
+                self.after_region(pending, After::Signature)
+            }
             After::Signature => {
-                if pending.name.kind != OpKind::Other {
-                    self.parse_optional_op_dict(&mut pending)?;
-                }
                 self.cursor.expect(b':')?;
                 self.parse_function_type(&mut pending)?;
                 self.finish(pending)

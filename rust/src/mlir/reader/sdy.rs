@@ -164,7 +164,7 @@ impl Parser<'_> {
         pending.annotations.payload = self.parse_stripped(&pending, Some(Form::ManualAxes))?;
         pending.syntax = self.cursor.span_since(start);
         self.parse_body_args()?;
-        self.open_region(pending, After::Signature)
+        self.open_region(pending, After::Dictionary)
     }
     /// Parses `<"name">(%a) in_shardings=[...] out_shardings=[...] (%x: type) {`.
     fn parse_named_computation(&mut self, mut pending: PendingOp) -> Result<()> {
@@ -195,7 +195,7 @@ impl Parser<'_> {
         let (notes, program) = (&mut self.notes, &mut self.program);
         notes.note_named_computation(program, pending.op, name, inputs, has_outputs);
         self.parse_body_args()?;
-        self.open_region(pending, After::Signature)
+        self.open_region(pending, After::Dictionary)
     }
     /// Reads `(%x: type {attrs} loc(...), ...)`.
     pub(super) fn parse_body_args(&mut self) -> Result<()> {

@@ -19,7 +19,8 @@ pub(super) struct OpWithRule<'a> {
     pub shapes: &'a [Vec<i64>],
     /// Properties of the op besides its attributes and its tensors: for a dynamic slice the clamped start of each dim, or -1 if it
     /// is not constant; for a dynamic update slice, under the policy `xla`, the starts; for a concatenation of slices the start and
-    /// length of each, and 1 if they are of one tensor; for other ops with regions their reducers.
+    /// length of each, and 1 if they are of one tensor; for a scan whether it is elementwise; for other ops with regions their
+    /// reducers.
     pub facts: &'a [i64],
     pub abilities: &'a [Ability],
 }

@@ -52,14 +52,15 @@ impl Leader {
     }
 }
 
-/// `ability`, or [`Ability::Whole`] where XLA's partitioner replicates a dim though there is a strategy for it. For an FFT and a
-/// top-k it also replicates batch dims.
+/// `ability`, or [`Ability::Whole`] where XLA's partitioner replicates a dim though there is a strategy for it. For an FFT, a
+/// scan and a top-k it also replicates batch dims.
 pub fn without_what_xla_gathers(kind: OpKind, name: &str, ability: Ability) -> Ability {
     match (kind, ability) {
-        _ if matches!(name, "stablehlo.fft" | "chlo.top_k" | "mhlo.topk") => Ability::Whole,
+        _ if matches!(name, "stablehlo.fft" | "chlo.scan" | "chlo.top_k" | "mhlo.topk") => {
+            Ability::Whole
+        }
         (OpKind::Concatenate, Ability::Moved)
-        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms)
-        | (OpKind::Other, Ability::Joined) => Ability::Whole,
+        | (OpKind::DynamicSlice, Ability::Moved | Ability::Terms) => Ability::Whole,
         _ => ability,
     }
 }

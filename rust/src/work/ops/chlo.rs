@@ -1,6 +1,6 @@
 //! Ops of CHLO, by what XLA expands them to in single precision.
 
-use super::{family, Family, Measure, Movement, FLOP, FREE, TRANSCENDENTAL};
+use super::{family, windows, Family, Measure, Movement, FLOP, FREE, TRANSCENDENTAL};
 
 const P: Movement = Movement::Pointwise;
 
@@ -32,6 +32,7 @@ pub(super) static FAMILIES: &[Family] = &[
             "chlo.mulhi",
         ],
     ),
+    family("scan", Measure::Bodies(windows::scan_of_slices), Movement::Opaque, &["chlo.scan"]),
     family(
         "CHLO transcendental",
         TRANSCENDENTAL,

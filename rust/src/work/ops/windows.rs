@@ -82,6 +82,14 @@ pub(super) fn scatter(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work>
     Some(bodies.first()?.times(elements(view.operand(first_update))?))
 }
 
+/// The region's work, on slices, for each index of the scanned dim.
+pub(super) fn scan_of_slices(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
+    let carried = *view.dims("operandSegmentSizes")?.get(1)?;
+    let scanned = if view.num_operands() > carried { view.operand(0)? } else { view.result(0)? };
+    let length = product([scanned.get(view.dim("dimension")?)?]);
+    Some(bodies.first()?.times(length))
+}
+
 /// The region's work for each element of the result.
 pub(super) fn map(view: &SignatureView<'_>, bodies: &[Work]) -> Option<Work> {
     Some(bodies.first()?.times(elements(view.result(0))?))

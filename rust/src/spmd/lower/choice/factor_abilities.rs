@@ -4,6 +4,7 @@ use crate::index::{FactorId, Id};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::lower::choice::factor_placements::{factor_places, FactorPlaces};
+use crate::spmd::lower::control_flow::scan_bodies::is_elementwise_scan;
 use crate::spmd::lower::custom_calls::target;
 use crate::spmd::lower::gather_scatter::{dynamic_slices, on_indexed_dims};
 use crate::spmd::lower::op_with_rule::OpWithRule;
@@ -88,8 +89,10 @@ struct Facts<'a> {
     geometries: Geometries<'a>,
     /// The dim along which operands are concatenated.
     concatenated: Option<usize>,
-    /// The dim along which elements are sorted.
+    /// The dim along which elements are sorted or scanned.
     sorted: Option<usize>,
+    /// Whether the op is a scan whose body does not compute each element by itself.
+    mixes_slices: bool,
     selected: Selected,
 }
 
@@ -111,7 +114,12 @@ impl<'a> Facts<'a> {
             num_results: work.rule.results.len(),
             geometries: Geometries::of(program, work),
             concatenated: concatenated_dim(program, work.op),
-            sorted: if kind == OpKind::Sort { sorted_dim(program, work) } else { None },
+            sorted: if matches!(kind, OpKind::Sort | OpKind::Scan) {
+                sorted_dim(program, work)
+            } else {
+                None
+            },
+            mixes_slices: kind == OpKind::Scan && !is_elementwise_scan(program, work.op),
             selected: Selected::of(program, work),
         }
     }
@@ -138,7 +146,8 @@ impl<'a> Facts<'a> {
         match self.kind {
             OpKind::BroadcastInDim => true,
             _ if factor.operands == 0 => false,
-            OpKind::Sort => factor.in_first != self.sorted,
+            OpKind::Scan if self.mixes_slices => false,
+            OpKind::Sort | OpKind::Scan => factor.in_first != self.sorted,
             _ if self.selected == Selected::Any => false,
             _ if self.selected == Selected::Last && factor.is_last_of_operand => false,
             // The number of groups would change.
@@ -148,7 +157,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The dim along which `work`, a sort, sorts.
+/// The dim along which `work`, a sort or a scan, goes.
 fn sorted_dim(program: &Program, work: &OpWithRule) -> Option<usize> {
     let dim = op_attribute(program, work.op, "dimension").and_then(|value| value.as_int());
     let rank = work.shapes.first().map_or(0, Vec::len) as i64;

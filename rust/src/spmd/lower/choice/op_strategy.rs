@@ -6,6 +6,7 @@ use crate::spmd::lower::choice::decision_cache::Decision;
 use crate::spmd::lower::choice::factor_abilities::{abilities, without_fetches};
 use crate::spmd::lower::choice::partition_rules::strategy_rule;
 use crate::spmd::lower::choice::shared_decision_cache::Sought;
+use crate::spmd::lower::control_flow::scan_bodies::is_elementwise_scan;
 use crate::spmd::lower::gather_scatter::dynamic_slices;
 use crate::spmd::lower::op_with_rule::{OpWithRule, Tensors};
 use crate::spmd::lower::reduction::{arg_reduce, log_add_exp};
@@ -53,6 +54,7 @@ impl Lowering<'_, '_, '_> {
             OpKind::DynamicUpdateSlice if self.how.policy == Policy::Xla => {
                 facts = dynamic_slices::starts_of_update(self.emit.program, op);
             }
+            OpKind::Scan => facts.push(i64::from(is_elementwise_scan(self.emit.program, op))),
             _ => self.facts_of_region(op, &operands, &mut facts),
         }
         let origins = self.origins(&operands);

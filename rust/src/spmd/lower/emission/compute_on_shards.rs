@@ -37,8 +37,9 @@ impl Lowering<'_, '_, '_> {
             OpKind::DynamicSlice => self.dynamic_slice_locally(work, strategy, take(operands)),
             OpKind::DynamicUpdateSlice => self.update_locally(work, strategy, take(operands)),
             OpKind::Convolution => self.convolve_locally(work, strategy, take(operands)),
+            OpKind::Scan => self.scan_slices_locally(work, strategy, operands),
             OpKind::CustomCall => self.call_locally(work, strategy, take(operands)),
-            OpKind::Other if Self::joins(work, strategy) => {
+            _ if Self::joins(work, strategy) => {
                 let digits = Self::joined_digits(work, strategy);
                 self.top_k_of_shards(work, strategy, &digits, operands[0]);
             }
