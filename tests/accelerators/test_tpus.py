@@ -12,8 +12,8 @@ from tests.accelerators.tpus import (
     large,
     models,
     near,
-    of_reserved,
     near_collectives,
+    of_reserved,
     ratios,
     text,
 )
