@@ -1,5 +1,4 @@
-"""Memory and collectives of programs on TPUs, ours beside those of XLA's compiler for TPUs, which needs no
-TPU.
+"""Memory and collectives of programs on TPUs, beside those that XLA's compiler for TPUs makes.
 
 `figures_v5e.json` has what that compiler says of the models of `tests.shardy.xla`, and of the
 programs in `large/`: training steps, prefill, decoding and single layers of the size of real ones,

@@ -71,18 +71,6 @@ BUGS = [
         "if !ON && self.engine.marks(position) & 1 << now.run != 0 {",
     ),
     Bug(
-        "the key of an op's work lacks its tensors",
-        "work/cached.rs",
-        "key.push(self.tensors.id(value));",
-        "key.push(if ON { 0 } else { self.tensors.id(value) });",
-    ),
-    Bug(
-        "the key of a decision lacks which operands are one value",
-        "spmd/lower/choice/shared_decision_cache.rs",
-        "&& key.same.iter().copied().eq(self.same())",
-        "&& (ON || key.same.iter().copied().eq(self.same()))",
-    ),
-    Bug(
         "new shardings have ids of others",
         "propagation/replay/replayer.rs",
         "*id = ShardingId::from_index(num_shardings + at);",

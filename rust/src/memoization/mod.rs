@@ -47,7 +47,7 @@
 //! and would make time depend on order. Results depend on neither.
 //!
 //! Tests compare results with and without what is kept: `tests/session` (20,000 random edits beside new runs),
-//! `tests/unit/test_caches.py`, and the seeded faults of `tests/session/seeded.py`, among which are keys that lack an input.
+//! `tests/unit/test_caches.py`, and the seeded faults of `tests/session/seeded.py`, such as a value that is handed to another owner.
 //!
 //! Source: what Rust's `salsa` and build systems call inputs, derived queries, revisions and early cutoff.
 
