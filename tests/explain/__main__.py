@@ -96,7 +96,8 @@ def _edits(names: Sequence[str], most: int, compiler: str) -> None:
         for row in rows:
             verdicts[row.verdict] += 1
             print(f"{row.verdict:7} {name:26} {row.what} | {row.edit}", flush=True)
-    print(f"{verdicts.total()} edits: {dict(verdicts)}")
+    none = verdicts.pop("none", 0)
+    print(f"{verdicts.total()} edits: {dict(verdicts)}; {none} collectives have none")
 
 
 main()

@@ -52,7 +52,7 @@ def test_all_of_a_program_for_hosts_is_explained(name: str) -> None:
 
 
 def test_the_edit_that_is_named_removes_the_collective() -> None:
-    [row] = counterfactuals("decode-scan", 1)
+    [row, *_] = counterfactuals("decode-scan", 1)
     assert row.verdict == "gone"
     assert "params['embedding']" in row.edit
 
@@ -60,10 +60,8 @@ def test_the_edit_that_is_named_removes_the_collective() -> None:
 @deep
 def test_most_edits_that_are_named_remove_the_collective() -> None:
     rows = [row for name in MODELS for row in counterfactuals(name, 3)]
-    # Some make a reduce-scatter of it, which XLA for hosts still runs as an all-reduce.
     verdicts = Counter(row.verdict for row in rows)
-    assert verdicts["gone"] + verdicts["other"] >= 0.9 * len(rows), rows
-    assert verdicts["gone"] >= 0.85 * len(rows), rows
+    assert verdicts["gone"] >= 0.9 * (verdicts["gone"] + verdicts["stays"]), rows
 
 
 @pytest.mark.parametrize(("name", "compiler"), SUMMARIES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import shardcore
 from shardcore.explain.collectives import collectives
 from shardcore.explain.compiled import Compiled, Part
-from shardcore.explain.explained import Explained, ExplainedPart
+from shardcore.explain.explained import Explained, ExplainedCollective, ExplainedPart
 from shardcore.explain.hlo_text import read
 from shardcore.explain.matching import agree, short_place
 
@@ -157,11 +158,15 @@ def judged(name: str, compiler: str = "cpu") -> Judgement:
 
 def _is_of(part: ExplainedPart, truth: tuple[Any, ...]) -> bool:
     """Whether the op that ``part`` is said to be for is the one that XLA names."""
+    return short_place(truth[4]) in _lines_of(part) or agree(truth[3], part.op_name)
+
+
+def _lines_of(part: ExplainedPart) -> set[str]:
+    """The lines that a part is said to be for."""
     places = {part.location}
     if part.planned is not None:
         places |= {part.planned.location, part.planned.cause_location}
-    lines = {short_place(place) for place in places if place}
-    return short_place(truth[4]) in lines or agree(truth[3], part.op_name)
+    return {short_place(place) for place in places if place}
 
 
 @dataclass(frozen=True)
@@ -172,9 +177,19 @@ class Counterfactual:
     what: str
     edit: str
     verdict: str
-    """``gone``: fewer collectives of its kind run at that line; ``other``: as many, but one of
-    another kind was to take its place, which the compiler makes the same of: hosts run a
-    reduce-scatter as the sum that it was; ``stays``; or ``unnamed``: XLA names no op for it."""
+    """``gone``: fewer collectives of its kind run for its op; ``stays``; ``none``: no edit is
+    known, so that none was made."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A collective that runs by itself; without line and op if XLA names none."""
+
+    kind: str
+    groups: Any
+    bytes: int
+    line: str = ""
+    op_name: str = ""
 
 
 def counterfactuals(name: str, most: int, compiler: str = "cpu") -> list[Counterfactual]:
@@ -182,39 +197,62 @@ def counterfactuals(name: str, most: int, compiler: str = "cpu") -> list[Counter
     again."""
     found = shardcore.explain(merged(name, compiler), result(name))
     before = _runs(catalog.located(name), compiler)
-    rows = []
-    seen = set()
+    rows: dict[Any, Counterfactual] = {}
+    without: dict[Any, Counterfactual] = {}
     for row, part in found.longest():
-        edit = part.edit if part.planned is not None and len(rows) < most else None
         place = (row.kind, part.location, part.planned and part.planned.axes)
-        if edit is None or place in seen:
+        if part.planned is None or place in rows:
             continue
-        seen.add(place)
+        if len(rows) == most:
+            break
+        what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
+        edit = part.edit
+        if edit is None:
+            without[place] = Counterfactual(name, what, "", "none")
+            continue
         session = result(name)._given().session(legalize_chlo=True)
         session.set(edit.target, edit.sharding)
         after = _runs(str(session.module), compiler)
-        at = (row.groups, short_place(part.location or ""))
-        # One of another kind may have become this one only by what is off here.
-        kinds = [row.kind] if before[(row.kind, *at)] else {row.kind, *_SUM, *_SUM.values()}
-        old, new = (sum(runs[(kind, *at)] for kind in kinds) for runs in (before, after))
-        verdict = "unnamed" if not old else "gone" if new < old else "stays"
-        if verdict == "stays" and edit.is_replaced:
-            verdict = "other"
-        what = f"{row.kind} for {part.op} at {short_place(part.location or '')}"
+        fits = _like(row, part, before)
+        old, new = (
+            sum(count for one, count in runs.items() if fits(one)) for runs in (before, after)
+        )
         made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
-        rows.append(Counterfactual(name, what, made, verdict))
-    return rows
+        rows[place] = Counterfactual(name, what, made, "gone" if new < old else "stays")
+    return [*rows.values(), *(one for place, one in without.items() if place not in rows)]
 
 
-def _runs(text: str, compiler: str) -> Counter[tuple[Any, ...]]:
-    """The runs of collectives by kind, groups and line, where none are merged, nor results written
-    where donated arguments are, which would have to keep their shards."""
-    counts: Counter[tuple[Any, ...]] = Counter()
+def _like(
+    row: ExplainedCollective, part: ExplainedPart, runs: Iterable[_Run]
+) -> Callable[[_Run], bool]:
+    """What tells the collectives for the op of a part from others, by what XLA says of the
+    ``runs``."""
+    lines, kind = _lines_of(part), _SUM.get(row.kind, row.kind)
+    near = [one for one in runs if one.groups == row.groups]
+    equal = [one for one in near if one.kind == row.kind and one.bytes == part.bytes]
+    for found in (
+        [one for one in equal if one.line in lines and agree(one.op_name, part.op_name)],
+        [one for one in equal if one.line in lines],
+        [one for one in near if one.kind == row.kind and one.line in lines],
+        # One of another kind may have become this one only by what is off here.
+        [one for one in near if _SUM.get(one.kind, one.kind) == kind and one.line in lines],
+    ):
+        if found:
+            ops = {(one.kind, one.groups, one.line, one.op_name) for one in found}
+            return lambda one: (one.kind, one.groups, one.line, one.op_name) in ops
+    # XLA names no op, or one of several whose results are added before they are summed.
+    found = [one for one in equal if not one.line] or equal
+    return lambda one: one in found
+
+
+def _runs(text: str, compiler: str) -> Counter[_Run]:
+    """The runs of collectives, where none are merged, nor results written where donated arguments
+    are, which would have to keep their shards."""
+    counts: Counter[_Run] = Counter()
     for row, part in single(_DONATED.sub(r"test.was_aliased = \1 : i32", text), compiler):
-        own = [one for one in part.origins if one.is_own and one.location]
-        if own:
-            place = short_place(own[0].location or "")
-            counts[row.kind, row.groups, place] += row.runs or 1
+        named = [one for one in part.origins if one.is_own and one.location]
+        own = (short_place(named[0].location or ""), named[0].op_name) if named else ()
+        counts[_Run(row.kind, row.groups, part.bytes, *own)] += row.runs or 1
     return counts
 
 

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CHANGES", "REASONS", "Explained", "explain"]
 
-_CHIPS = {"tpu": "tpu-v5e", "gpu": "h100", "cpu": "tpu-v5e"}
+_CHIPS = {"tpu": ("tpu-v5e", None), "gpu": ("h100", None), "cpu": ("tpu-v5e", "xla-cpu")}
+"""For each platform the chip for which edits are ranked, and the compiler if it is not that for the
+chip."""
 
 
 def explain(
@@ -82,5 +84,6 @@ def explain(
     result: Result | None = completed(program)
     if result is not None:
         places = check_same_program(modules, result)
-        cost = result.cost(hardware or _CHIPS[platform], hardware_file=hardware_file)
+        chip, compiler = _CHIPS[platform]
+        cost = result.cost(hardware or chip, hardware_file=hardware_file, compiler=compiler)
     return attributed(modules, platform, cost, places, times)

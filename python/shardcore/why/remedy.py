@@ -26,6 +26,9 @@ _MOST_ARGUMENTS = 4
 
 _SETTABLE = frozenset({"argument", "result", "constraint"})
 
+_SUMS = frozenset({"all_reduce", "reduce_scatter"})
+"""The compiler for CPUs has no reduce-scatter: it sums everything, and slices the sum."""
+
 Edit = tuple[str, TensorSharding]
 """A target of :meth:`shardcore.Session.set`, and its new annotation."""
 
@@ -129,7 +132,8 @@ def removal(search: Search, edit: Edit, after: Cost) -> Remedy | None:
     of another kind in a shorter step.
     """
     before, row = search.trial.cost, search.row
-    if _runs(after, row, row.kind) > _runs(before, row, row.kind) - row.count:
+    kinds = _alike(row.kind, before.compiler)
+    if _runs(after, row, kinds) > _runs(before, row, kinds) - row.count:
         return None
     is_replaced = _runs(after, row) > _runs(before, row) - row.count
     found = Remedy.of(edit, search.trial, after, is_replaced=is_replaced)
@@ -151,15 +155,20 @@ def _num_shards(sharding: TensorSharding | None) -> int:
     return math.prod(map(sharding.sharded_size, range(sharding.rank)))
 
 
-def _runs(cost: Cost, row: CollectiveCost, kind: str | None = None) -> int:
-    """How many collectives, of one kind or any, run along axes of ``row`` for ops at its
+def _alike(kind: str, compiler: str) -> frozenset[str]:
+    """The kinds that ``compiler`` runs as it runs ``kind``."""
+    return _SUMS if compiler == "xla-cpu" and kind in _SUMS else frozenset((kind,))
+
+
+def _runs(cost: Cost, row: CollectiveCost, kinds: frozenset[str] | None = None) -> int:
+    """How many collectives, of some kinds or any, run along axes of ``row`` for ops at its
     location."""
     place = (row.cause, row.cause_location or row.location)
     return sum(
         each.count
         for each in cost.collectives
         if (each.cause, each.cause_location or each.location) == place
-        and kind in (None, each.kind)
+        and (kinds is None or each.kind in kinds)
         and any(axis.overlaps(own) for axis in each.axis_refs for own in row.axis_refs)
     )
 
