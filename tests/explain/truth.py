@@ -177,8 +177,8 @@ class Counterfactual:
     what: str
     edit: str
     verdict: str
-    """``gone``: fewer collectives of its kind run for its op; ``stays``; ``none``: no edit is
-    known, so that none was made."""
+    """``gone``: fewer collectives of its kind run for its op, and fewer bytes for its line;
+    ``stays``; ``none``: no edit is known, so that none was made."""
 
 
 @dataclass(frozen=True)
@@ -213,13 +213,28 @@ def counterfactuals(name: str, most: int, compiler: str = "cpu") -> list[Counter
         session = result(name)._given().session(legalize_chlo=True)
         session.set(edit.target, edit.sharding)
         after = _runs(str(session.module), compiler)
-        fits = _like(row, part, before)
-        old, new = (
-            sum(count for one, count in runs.items() if fits(one)) for runs in (before, after)
-        )
+        verdict = "gone" if _is_less(row, part, before, after) else "stays"
         made = f"{edit.target} {re.sub('^<@[^,]*, ', '', edit.sharding)[:-1]}"
-        rows[place] = Counterfactual(name, what, made, "gone" if new < old else "stays")
+        rows[place] = Counterfactual(name, what, made, verdict)
     return [*rows.values(), *(one for place, one in without.items() if place not in rows)]
+
+
+def _is_less(
+    row: ExplainedCollective, part: ExplainedPart, before: Counter[_Run], after: Counter[_Run]
+) -> bool:
+    """Whether fewer collectives of its kind run for the op of a part, and fewer bytes for its
+    line."""
+    is_own = _like(row, part, before)
+    lines = {"", *_lines_of(part)}
+
+    def is_near(one: _Run) -> bool:
+        is_alike = one.kind == row.kind and one.groups == row.groups
+        return is_own(one) or (is_alike and one.line in lines)
+
+    both = before, after
+    old, new = (sum(runs[one] for one in runs if is_own(one)) for runs in both)
+    sent, left = (sum(runs[one] * one.bytes for one in runs if is_near(one)) for runs in both)
+    return new < old and left < sent
 
 
 def _like(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -135,9 +135,14 @@ def removal(search: Search, edit: Edit, after: Cost) -> Remedy | None:
     kinds = _alike(row.kind, before.compiler)
     if _runs(after, row, kinds) > _runs(before, row, kinds) - row.count:
         return None
+    # For another op of the same line it would only be moved.
+    if _bytes(after, row, kinds) >= _bytes(before, row, kinds):
+        return None
     is_replaced = _runs(after, row) > _runs(before, row) - row.count
     found = Remedy.of(edit, search.trial, after, is_replaced=is_replaced)
-    return None if is_replaced and found.seconds >= 0 else found
+    # What neither shortens the step nor sends less only moves it.
+    is_worse = found.seconds >= 0 and (is_replaced or found.wire_bytes >= 0)
+    return None if is_worse else found
 
 
 def keeping_shards(trial: Trial, edits: Iterable[Edit]) -> Iterator[Edit]:
@@ -155,20 +160,31 @@ def _num_shards(sharding: TensorSharding | None) -> int:
     return math.prod(map(sharding.sharded_size, range(sharding.rank)))
 
 
-def _alike(kind: str, compiler: str) -> frozenset[str]:
+def _alike(kind: str, compiler: str) -> Collection[str]:
     """The kinds that ``compiler`` runs as it runs ``kind``."""
-    return _SUMS if compiler == "xla-cpu" and kind in _SUMS else frozenset((kind,))
+    return _SUMS if compiler == "xla-cpu" and kind in _SUMS else (kind,)
 
 
-def _runs(cost: Cost, row: CollectiveCost, kinds: frozenset[str] | None = None) -> int:
-    """How many collectives, of some kinds or any, run along axes of ``row`` for ops at its
+def _runs(cost: Cost, row: CollectiveCost, kinds: Collection[str] = ()) -> int:
+    """How many collectives, of some kinds or any, run along axes of ``row`` for its op at its
     location."""
-    place = (row.cause, row.cause_location or row.location)
-    return sum(
-        each.count
+    rows = _at(cost, row, kinds)
+    return sum(each.count for each in rows if each.cause == row.cause)
+
+
+def _bytes(cost: Cost, row: CollectiveCost, kinds: Collection[str]) -> int:
+    """The bytes of collectives of ``kinds`` along axes of ``row`` for any op at its location."""
+    return sum(each.total_bytes for each in _at(cost, row, kinds))
+
+
+def _at(cost: Cost, row: CollectiveCost, kinds: Collection[str]) -> Iterator[CollectiveCost]:
+    place = row.cause_location or row.location
+    return (
+        each
         for each in cost.collectives
-        if (each.cause, each.cause_location or each.location) == place
-        and (kinds is None or each.kind in kinds)
+        if (each.cause_location or each.location) == place
+        and (place is not None or each.cause == row.cause)
+        and (not kinds or each.kind in kinds)
         and any(axis.overlaps(own) for axis in each.axis_refs for own in row.axis_refs)
     )
 
