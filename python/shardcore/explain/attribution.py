@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.errors import Diagnostic, LocationError
 from shardcore.explain.collectives import collectives
-from shardcore.explain.compiled import Origin
+from shardcore.explain.compiled import Origin, by_part
 from shardcore.explain.explained import Explained, ExplainedCollective, ExplainedPart, Fate
 from shardcore.explain.matching import Match, Matches, Site, match, short_place
 from shardcore.explain.planned import planned
@@ -107,6 +107,7 @@ def attributed(
                     op=_op(own, best),
                     op_name=max(_names(own, best), key=len),
                     location=_location(own, best),
+                    locations=_locations(own, best),
                     planned=None if own is None else own.planned.row,
                     how=None if own is None else own.how,
                     among=1 if own is None else own.among,
@@ -203,12 +204,7 @@ def _best(origins: Sequence[Origin], own: Match | None) -> Origin | None:
         for one in origins:
             if one.location and short_place(one.location) in lines and one.op_name:
                 return one
-    # If XLA lists the ops of several parts, neighbouring instructions tell which op is the part's.
-    listed = {one.op_name for one in origins if one.source == "listed"}
-    near = [one for one in origins if one.source == "beside" and one.op_name in listed]
-    # What XLA says of several parts at once comes last.
-    rest = sorted(origins, key=lambda one: one.source == "shared")
-    return next((one for one in [*near, *rest] if one.op_name or one.location), None)
+    return next((one for one in by_part(origins) if one.op_name or one.location), None)
 
 
 def _names(own: Match | None, best: Origin | None) -> tuple[str, str]:
@@ -231,10 +227,19 @@ def _op(own: Match | None, best: Origin | None) -> str | None:
 
 
 def _location(own: Match | None, best: Origin | None) -> str | None:
+    return next(iter(_locations(own, best)), None)
+
+
+def _locations(own: Match | None, best: Origin | None) -> tuple[str, ...]:
     own = _first(own, best)
-    if own is not None and own.planned.locations:
-        return own.planned.locations[0]
-    return best.location if best else None
+    at = best.location if best else None
+    if own is None or not own.planned.locations:
+        return (at,) if at else ()
+    # Of several summands, that which XLA names comes first.
+    row = own.planned
+    places = [*row.locations[:1], *row.summands]
+    named = [place for place in places if at and short_place(place) == short_place(at)]
+    return tuple(dict.fromkeys([*named, *places]))
 
 
 def _reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shardcore.explain.device_groups import Groups
@@ -89,6 +90,19 @@ class Compiled:
     parts: list[Part] = field(default_factory=list)
     names: tuple[str, ...] = ()
     """The names under which profiles list it: starts, dones and fusions."""
+
+
+def by_part(origins: Sequence[Origin]) -> list[Origin]:
+    """Return ``origins`` with what is about this part of a combined collective before what is about
+    all of its parts."""
+    # If XLA lists the ops of several parts, neighbouring instructions tell which op is the part's.
+    listed = {one.op_name for one in origins if one.source == "listed"}
+
+    def rank(one: Origin) -> int:
+        is_near = one.source == "beside" and one.op_name in listed
+        return 0 if is_near else 2 if one.source == "shared" else 1
+
+    return sorted(origins, key=rank)
 
 
 def expanded(op_name: str) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ class ExplainedPart:
     """The op's name stack in XLA, ``jit(step)/jvp(mlp)/dot_general``; empty if there is none."""
     location: str | None
     """The source line of that op, ``file:line:column``."""
+    locations: tuple[str, ...]
+    """The lines of all ops that need it: several if their partial sums are added first."""
     planned: CollectiveCost | None = field(repr=False)
     """The planned collective that it is, with its annotations; ``None`` if none was found."""
     how: str | None
@@ -108,6 +110,7 @@ class ExplainedPart:
         return {
             **row,
             "dims": list(self.dims),
+            "locations": list(self.locations),
             "changes": list(self.changes),
             "scope": self.scope,
             "direction": self.direction,

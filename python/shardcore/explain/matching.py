@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from shardcore.explain.compiled import Compiled, Origin, Part
+from shardcore.explain.compiled import Compiled, Part, by_part
 from shardcore.explain.device_groups import joined_groups
 from shardcore.explain.planned import Planned
 from shardcore.labels import file_line
@@ -343,7 +343,7 @@ def _as_sums(kind: str, groups: Hashable, elements: int) -> Hashable:
 
 def _names(site: Site, row: Planned, is_own: bool) -> int:
     """How well op names agree: by the first names, which metadata gets right most often."""
-    origins: list[Origin] = [one for one in site.part.origins if one.is_own or not is_own]
+    origins = [one for one in by_part(site.part.origins) if one.is_own or not is_own]
     for place, one in enumerate(origins):
         if agree(one.op_name, row.stack):
             same = file_line(one.location) in map(file_line, row.locations)

@@ -42,6 +42,9 @@ class Planned:
     """The program results that are computed from it, as a bit set."""
     sent: int
     """A number that is equal for collectives that send equal values."""
+    summands: tuple[str, ...] = ()
+    """The locations of the ops whose partial sums are added before it reduces them; empty if there
+    is one."""
     after: int | None = None
     """The index in the plan of the collective whose result it sends, reduced or rearranged."""
     sum: int | None = None
@@ -102,6 +105,20 @@ def _planned(
     )
 
 
+def _summands(sum: Value, makers: dict[Value, Op]) -> tuple[str, ...]:
+    """The locations of the ops that compute the values of which ``sum`` is the sum."""
+    found: dict[str, None] = {}
+    seen, left = {sum}, [sum]
+    while left:
+        op = makers.get(left.pop())
+        if op is not None and op.name == "stablehlo.add":
+            left += (new := {*op.operands} - seen)
+            seen |= new
+        elif op is not None and op.location:
+            found[op.location] = None
+    return tuple(found) if len(seen) > 1 else ()
+
+
 def _numbers(ops: Sequence[Op]) -> dict[Value, int]:
     """A number for each value; equal ops with equal operands have equal results."""
     known: dict[Hashable, int] = {}
@@ -157,10 +174,22 @@ def _related(
                 made_by[op.results[0]] = min(one, other)
         elif op.name in _PASSED_ON and op.results:
             made_by[op.results[0]] = known[0]
-    return [
-        replace(row, after=after.get(at), sum=first(at) if first(at) != at else None)
-        for at, row in enumerate(plan)
-    ]
+    makers = {value: op for op in ops for value in op.results}
+    related = []
+    for at, row in enumerate(plan):
+        op = pairs[at][1]
+        # What the program itself sums is needed by that op alone.
+        own = _summands(op.operands[0], makers) if row.row.cause != op.name else ()
+        related.append(
+            replace(
+                row,
+                locations=tuple(dict.fromkeys([*row.locations, *own])),
+                summands=own,
+                after=after.get(at),
+                sum=first(at) if first(at) != at else None,
+            )
+        )
+    return related
 
 
 def _flow(ops: Sequence[Op]) -> dict[Value, tuple[int, int]]:
