@@ -83,6 +83,9 @@ def attributed(
     plan = [] if cost is None else planned(cost)
     found = match(sites, plan)
     changes = _changes(sites, plan, found)
+    also: dict[int, list[Planned]] = defaultdict(list)
+    for at, site in found.merged.items():
+        also[site].append(plan[at])
     times: dict[str, float] = {}
     if profile is not None:
         for module in modules:
@@ -97,6 +100,7 @@ def attributed(
             share = part.bytes / total if total else 1 / len(row.parts)
             own = found.sites.get(number)
             best = _best(part.origins, own)
+            lines = _locations(own, also[number], best)
             parts.append(
                 ExplainedPart(
                     operand=part.operand,
@@ -106,8 +110,8 @@ def attributed(
                     bytes=part.bytes,
                     op=_op(own, best),
                     op_name=max(_names(own, best), key=len),
-                    location=_location(own, best),
-                    locations=_locations(own, best),
+                    location=next(iter(lines), None),
+                    locations=lines,
                     planned=None if own is None else own.planned.row,
                     how=None if own is None else own.how,
                     among=1 if own is None else own.among,
@@ -226,18 +230,15 @@ def _op(own: Match | None, best: Origin | None) -> str | None:
     return best.op_name.rsplit("/", 1)[-1] or None if best else None
 
 
-def _location(own: Match | None, best: Origin | None) -> str | None:
-    return next(iter(_locations(own, best)), None)
-
-
-def _locations(own: Match | None, best: Origin | None) -> tuple[str, ...]:
+def _locations(own: Match | None, also: Sequence[Planned], best: Origin | None) -> tuple[str, ...]:
     own = _first(own, best)
     at = best.location if best else None
     if own is None or not own.planned.locations:
         return (at,) if at else ()
+    places = [
+        place for row in (own.planned, *also) for place in (*row.locations[:1], *row.summands)
+    ]
     # Of several summands, that which XLA names comes first.
-    row = own.planned
-    places = [*row.locations[:1], *row.summands]
     named = [place for place in places if at and short_place(place) == short_place(at)]
     return tuple(dict.fromkeys([*named, *places]))
 

@@ -60,7 +60,8 @@ class ExplainedPart:
     location: str | None
     """The source line of that op, ``file:line:column``."""
     locations: tuple[str, ...]
-    """The lines of all ops that need it: several if their partial sums are added first."""
+    """The lines of all ops that need it: several if their partial sums are added before they are
+    reduced, or it does the work of several planned collectives."""
     planned: CollectiveCost | None = field(repr=False)
     """The planned collective that it is, with its annotations; ``None`` if none was found."""
     how: str | None
