@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "planned"]
 
 _KINDS = frozenset(KINDS.values())
+_REDUCTIONS = frozenset({"all_reduce", "reduce_scatter"})
 
 
 @dataclass(frozen=True)
@@ -178,8 +179,9 @@ def _related(
     related = []
     for at, row in enumerate(plan):
         op = pairs[at][1]
-        # What the program itself sums is needed by that op alone.
-        own = _summands(op.operands[0], makers) if row.row.cause != op.name else ()
+        # What the program itself reduces is needed by that op alone.
+        is_inserted = row.kind in _REDUCTIONS and row.row.cause != op.name
+        own = _summands(op.operands[0], makers) if is_inserted else ()
         related.append(
             replace(
                 row,
