@@ -25,6 +25,21 @@ from tests.explain.truth import MODELS, counterfactuals, judged, merged, result,
 from tests.shardy.xla.models import catalog
 
 QUICK = ["perceptron-grid", "experts-experts-tensor", "decode-scan"]
+SUM = """
+sdy.mesh @mesh = <["model"=4]>
+func.func @main(
+    %x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>},
+    %w: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>},
+    %y: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}, {}]>})
+    -> (tensor<8x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> loc("model.py":1:1)
+  %1 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> loc("model.py":2:1)
+  %2 = stablehlo.add %0, %1 : tensor<8x32xf32> loc("model.py":3:1)
+  return %2 : tensor<8x32xf32>
+}
+"""
 # Rows that are all of one dump, counted by hand in the text of it.
 SUMMARIES = {
     ("perceptron-grid", "gpu"): (18, 29, 30, 0),
@@ -42,6 +57,21 @@ def test_what_is_said_is_what_xla_says_of_each_by_itself(name: str) -> None:
     assert verdict.wrong == []
     assert verdict.planned >= 0.95 * verdict.parts
     assert verdict.confirmed >= 0.8 * verdict.parts
+
+
+@pytest.mark.parametrize("name", ["encoder-decoder", "two-towers", "recurrent"])
+def test_programs_of_other_families(name: str) -> None:
+    verdict = judged(name)
+    assert verdict.wrong == []
+    assert verdict.planned == verdict.parts == verdict.confirmed
+
+
+def test_one_sum_of_partial_sums_has_the_lines_of_all_of_them() -> None:
+    cost = Module.parse(SUM).propagate().cost("h100")
+    [row] = planned(cost)
+    assert row.kind == "all_reduce"
+    assert sorted(row.summands) == ["model.py:1:1", "model.py:2:1"]
+    assert set(row.summands) <= set(row.locations)
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -21,6 +21,7 @@ from tests.deep import IS_DEEP
 from tests.shardy.generator import programs
 from tests.shardy.programs import registry
 
+ROOT = Path(__file__).resolve().parents[2]
 NUM_MODULES = 2_000 if IS_DEEP else 40
 
 TEXT = """
@@ -217,6 +218,23 @@ def test_edits_remove_what_they_say() -> None:
     # Collectives that the program itself has have no annotation, and no edit removes them.
     assert with_edit > 0.8 * asked
     assert known > 0.9 * asked
+
+
+def test_hosts_have_no_reduce_scatter_to_replace_a_sum_with() -> None:
+    """For TPUs a sum may become a reduce-scatter, which hosts run as the same sum."""
+    result = Module.from_file(ROOT / "examples/mlp.mlir").propagate()
+    replaced = {}
+    for compiler in ("xla-tpu", "xla-cpu"):
+        cost = result.cost("tpu-v5e", compiler=compiler)
+        edits = [row.why.edit for row in cost.collectives if row.kind == "all_reduce"]
+        replaced[compiler] = any(edit is not None and edit.is_replaced for edit in edits)
+    assert replaced == {"xla-tpu": True, "xla-cpu": False}
+
+
+def test_an_edit_sends_less_or_shortens_the_step(cost: Cost) -> None:
+    for row in cost.collectives:
+        edit = row.why.edit
+        assert edit is None or edit.seconds < 0 or edit.wire_bytes < 0
 
 
 def test_what_keeps_an_axis_away_may_be_gone() -> None:
