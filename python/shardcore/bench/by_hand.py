@@ -10,6 +10,7 @@ but not the order of its chunks, nor its memory. Every stage computes as much as
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import Any
@@ -83,7 +84,8 @@ def lower(run: Training) -> shardcore.jax.Lowered:
     states = (specs, specs, specs, P())
 
     def step(state: Any, tokens: jax.Array) -> Any:
-        value, gradient = jax.value_and_grad(_loss)(state[0], tokens, run, specs)
+        found = _alternating if run.alternates else jax.value_and_grad(_loss)
+        value, gradient = found(state[0], tokens, run, specs)
         return adam(state, gradient), jax.lax.psum(value, _parts(run))
 
     local = jax.shard_map(
@@ -110,40 +112,114 @@ def _repeated(parameter: Parameter, depth: int) -> Parameter:
 
 
 def _loss(params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]) -> jax.Array:
-    whole = {name: _whole(p, specs[name], run, name) for name, p in params.items()}
-    whole |= _narrow(whole, run)
-    how = ByHand(run)
-    depths, has_logits = stage_layers(run)
-    stages = run.sizes.get("stage", 1)
-    ring = [(place, (place + 1) % stages) for place in range(stages)]
-    first = tokens[0]
+    """The mean loss; all microbatches pass through the pipeline before a gradient does."""
+    whole, how = _whole(params, run, specs), ByHand(run)
+    used = _layer_by_layer({**whole, **_narrow(whole, run)}, run)
 
     def tick(x: jax.Array, tokens: jax.Array) -> tuple[jax.Array, jax.Array]:
-        words = with_positions(_embedded(tokens, whole, how), whole)
-        x = jnp.where(jax.lax.axis_index("stage") == 0, words, x) if stages > 1 else words
-        x = layers(how, x, whole, depths)
-        loss = _cross_entropy(x, tokens, whole, how) if has_logits else jnp.float32(0)
-        if stages > 1:
-            for _ in range(run.interleave):
-                x = jax.lax.ppermute(x, "stage", ring)
-        return x, loss
+        x, loss = _stage(x, used, tokens, how)
+        return _sent(x, run, 1), loss
 
-    parts = run.sizes.get("tensor", 1) if run.sequence_parallel else 1
-    start = jnp.zeros((*first.shape[:1], first.shape[1] // parts, run.model.width), jnp.bfloat16)
     idle = ticks(run) - run.microbatches
-    last, losses = jax.lax.scan(tick, start, jnp.pad(tokens, ((0, idle), (0, 0), (0, 0))))
-    if has_logits:
-        return jnp.mean(losses)
-    return _cross_entropy(last, first, whole, how)
+    rows = jnp.pad(tokens, ((0, idle), (0, 0), (0, 0)))
+    last, losses = jax.lax.scan(tick, _nothing(tokens, run), rows)
+    return jnp.mean(losses) + _end(last, used, tokens[0], how)
 
 
-def _whole(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
-    """A parameter, in bfloat16, with the shard that a device along ``tensor`` needs."""
+def _alternating(
+    params: Weights, tokens: jax.Array, run: Training, specs: dict[str, P]
+) -> tuple[jax.Array, Weights]:
+    """The mean loss and its gradient, with a forward and a backward pass in each tick.
+
+    Both are of the microbatches at hand: the gradient that has arrived is that of others, but takes
+    as long. In a pipeline with several chunks per stage, what a tick sends arrives after the next.
+    """
+    how, count = ByHand(run), run.at_once
+    whole, back = jax.vjp(lambda params: _whole(params, run, specs), params)
+    known = _layer_by_layer(_narrow(whole, run), run)
+    wide, join = jax.vjp(lambda whole: _layer_by_layer(whole, run), whole)
+
+    def stages(tokens: jax.Array, wide: Any, xs: Any) -> Any:
+        found = [_stage(x, wide | known, rows, how) for x, rows in zip(xs, tokens, strict=True)]
+        return [x for x, _ in found], sum(loss for _, loss in found)
+
+    def tick(carry: Any, tokens: jax.Array) -> Any:
+        sums, arrived, left = carry
+        sent = [[_sent(x, run, way) for x in xs] for way, xs in zip((1, -1), left, strict=True)]
+        xs, gradients = arrived if run.interleave > 1 else sent
+        (ends, loss), pull = jax.vjp(functools.partial(stages, tokens), wide, xs)
+        found, starts = pull((gradients, jnp.float32(1 / run.microbatches)))
+        return (jax.tree.map(jnp.add, sums, found), sent, [ends, starts]), loss
+
+    trips = -(-ticks(run) // count)
+    idle = trips * count - run.microbatches
+    rows = jnp.pad(tokens, ((0, idle), (0, 0), (0, 0))).reshape(trips, count, *tokens.shape[1:])
+    nothing = [[_nothing(tokens, run)] * count] * 2
+    zeros = jax.tree.map(jnp.zeros_like, wide)
+    (sums, _, left), losses = jax.lax.scan(tick, (zeros, nothing, nothing), rows)
+    value, found = jax.value_and_grad(lambda wide: _end(left[0][0], wide | known, tokens[0], how))(
+        wide
+    )
+    [gradient] = back(*join(jax.tree.map(jnp.add, sums, found)))
+    return jnp.sum(losses) / run.microbatches + value, gradient
+
+
+def _stage(x: jax.Array, whole: Weights, tokens: jax.Array, how: ByHand) -> Any:
+    """The layers of a stage on one microbatch: its activations, and the loss on the last stage."""
+    run = how.run
+    depths, has_logits = stage_layers(run)
+    words = with_positions(_embedded(tokens, whole, how), whole)
+    staged = run.sizes.get("stage", 1) > 1
+    x = jnp.where(jax.lax.axis_index("stage") == 0, words, x) if staged else words
+    x = layers(how, x, whole, depths)
+    return x, _cross_entropy(x, tokens, whole, how) if has_logits else jnp.float32(0)
+
+
+def _end(last: jax.Array, whole: Weights, tokens: jax.Array, how: ByHand) -> jax.Array:
+    """The loss, if the logits count as a layer: once per step, as no stage waits for them."""
+    _, has_logits = stage_layers(how.run)
+    return jnp.float32(0) if has_logits else _cross_entropy(last, tokens, whole, how)
+
+
+def _sent(x: jax.Array, run: Training, way: int) -> jax.Array:
+    """What the stage before sends, or for ``way`` -1 the one after, once for each chunk."""
+    stages = run.sizes.get("stage", 1)
+    if stages > 1:
+        ring = [(place, (place + way) % stages) for place in range(stages)]
+        for _ in range(run.interleave):
+            x = jax.lax.ppermute(x, "stage", ring)
+    return x
+
+
+def _nothing(tokens: jax.Array, run: Training) -> jax.Array:
+    """The activations of a stage that nothing has arrived at."""
+    parts = run.sizes.get("tensor", 1) if run.sequence_parallel else 1
+    _, batch, time = tokens.shape
+    return jnp.zeros((batch, time // parts, run.model.width), jnp.bfloat16)
+
+
+def _whole(params: Weights, run: Training, specs: dict[str, P]) -> Weights:
+    """The parameters, in bfloat16, with the shards that a device along ``tensor`` needs."""
+    return {name: _gathered(p, specs[name], run, name) for name, p in params.items()}
+
+
+def _gathered(weight: jax.Array, spec: P, run: Training, name: str) -> jax.Array:
     found = gather(weight.astype(jnp.bfloat16), spec, run.gathered(name))
     # Weights that are not sharded over ``tensor`` are used by each device for its part of a
     # sequence.
     is_whole = "tensor" in run.sizes and not any("tensor" in axes for axes in entries(spec))
     return spread(found, ("tensor",)) if is_whole and run.sequence_parallel else found
+
+
+def _layer_by_layer(weights: Weights, run: Training) -> dict[str, Any]:
+    """The weights; if layers are unrolled, each has arrays of its own."""
+    if run.scan:
+        return weights
+    outside = [name for name, each in shapes(run.model).items() if each.kind is None]
+    return {
+        name: each if name in outside else tuple(jnp.unstack(each))
+        for name, each in weights.items()
+    }
 
 
 def _narrow(whole: Weights, run: Training) -> Weights:

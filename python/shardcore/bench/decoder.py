@@ -7,7 +7,7 @@ according to :class:`~shardcore.bench.training.Remat`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -150,11 +150,13 @@ class _Layer:
         return found + self.network(y) if experts.shared else found
 
 
-def layers(how: Placement, x: jax.Array, params: Weights, depths: dict[int, int]) -> jax.Array:
-    """Run ``depths[kind]`` layers of each kind on ``x`` of shape (batch, time, width)."""
+def layers(how: Placement, x: jax.Array, params: Weights, kinds: Iterable[int]) -> jax.Array:
+    """Run the layers of each of ``kinds`` on ``x`` of shape (batch, time, width); their weights are
+    stacked, or if layers are unrolled a tuple with an array for each layer.
+    """
     run = how.run
     known = shapes(run.model)
-    for place in depths:
+    for place in kinds:
         kind = run.model.kinds[place]
         own = {name for name, each in known.items() if each.kind == place}
         stacked = {
@@ -172,8 +174,12 @@ def layers(how: Placement, x: jax.Array, params: Weights, depths: dict[int, int]
         body: Any = layer
         if run.remat is not None:
             body = jax.checkpoint(layer, policy=run.remat.policy(), prevent_cse=not run.scan)
-        unroll = 1 if run.scan else depths[place]
-        x, _ = jax.lax.scan(body, x, stacked, unroll=unroll)
+        if run.scan:
+            x, _ = jax.lax.scan(body, x, stacked)
+            continue
+        unstacked = (w if isinstance(w, tuple) else jnp.unstack(w) for w in stacked.values())
+        for each in zip(*unstacked, strict=True):
+            x, _ = body(x, dict(zip(stacked, each, strict=True)))
     return x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,11 @@ from shardcore.errors import Diagnostic, LoweringError
 
 if TYPE_CHECKING:
     from shardcore.bench.training import Training
+    from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
+
+LAUNCH_SECONDS = 2.5e-5
+"""Seconds that a kernel takes to start if the host launches it while the device waits."""
 
 CHIPS_FILE = Path(__file__).with_name("chips.toml")
 """Chips that are not in ``hardware.toml``."""
@@ -193,11 +197,25 @@ def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
     topology, slices = row.columns["topology"] or None, row.columns["slices"]
     is_torus = hardware(row.chip, hardware_file).is_torus
     return result.cost(
-        row.chip,
-        hardware_file=hardware_file,
+        chip_of(row, run, hardware_file),
         topology=topology,
         slices=int(slices or 1) if is_torus else None,
     )
+
+
+def chip_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Hardware:
+    """Return the chip of ``row``, which overlaps collectives as libraries do for such a run."""
+    from shardcore.calculus.hardware import hardware
+
+    chip = hardware(row.chip, hardware_file)
+    if not run.by_hand:
+        return chip
+    shares = replace(
+        chip.achieved, overlaps_network=True, splits_collectives=run.splits_collectives
+    )
+    if run.eager:
+        shares = replace(shares, op_seconds=LAUNCH_SECONDS, group_seconds=LAUNCH_SECONDS)
+    return replace(chip, achieved=shares)
 
 
 def measured_seconds(row: Row) -> float | None:

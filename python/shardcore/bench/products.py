@@ -59,7 +59,7 @@ def _forward(
 ) -> Any:
     small = scaled(x, dtype)
     found = tuple(_einsum(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
-    return found, (small, narrow)
+    return found, (_over_tokens(x, small, dtype), narrow)
 
 
 def _backward(specs: tuple[str, ...], dtype: str, kept: Any, gradients: Arrays) -> Any:
@@ -71,7 +71,8 @@ def _backward(specs: tuple[str, ...], dtype: str, kept: Any, gradients: Arrays) 
         small = scaled(gradient, dtype)
         part = _einsum(f"{result},{right}->{left}", small, w)
         of_x = part if of_x is None else of_x + part
-        of_weights.append(_einsum(f"{left},{result}->{right}", x, small))
+        across = _over_tokens(gradient, small, dtype)
+        of_weights.append(_einsum(f"{left},{result}->{right}", x, across))
     return of_x, tuple(of_weights), None
 
 
@@ -82,8 +83,16 @@ def _einsum(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.einsum(spec, a, b, preferred_element_type=jnp.bfloat16)
 
 
+def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:
+    """``x`` for a sum over tokens, its second dim: scales of blocks have to lie along it."""
+    if dtype not in BLOCKS:
+        return small
+    return jnp.swapaxes(scaled(jnp.swapaxes(x, 1, -1), dtype), 1, -1)
+
+
 def scaled(x: jax.Array, dtype: str) -> jax.Array:
-    """``x`` in the narrow type of ``dtype``; each block is divided by its largest element."""
+    """``x`` in the narrow type of ``dtype``; each block of its last dim is divided by its largest
+    element."""
     block = BLOCKS.get(dtype)
     if block is None or x.shape[-1] % block:
         return x.astype(NARROW[dtype])

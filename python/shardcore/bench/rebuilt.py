@@ -71,6 +71,12 @@ def training_of(row: Row) -> Training:
         sequence_parallel=column["remat"] != "full" or "2205.05198" not in column["source"],
         microbatches=batch // shards // row.number_of("microbatch") if by_hand else 1,
         interleave=row.number_of("vp"),
+        # Counts of the experts' tokens are read by the host, which then launches their products.
+        eager=by_hand
+        and any(kind.experts for kind in model.kinds)
+        and "cuda_graph_impl=full_iteration" not in row.options,
+        at_once=2 if "moe_a2a_overlap" in row.options else 1,
+        splits_collectives="tp_comm_overlap" in row.options,
     )
 
 

@@ -110,6 +110,11 @@ class Row:
         return _list(self.columns["notes"])
 
     @property
+    def options(self) -> list[str]:
+        """The options of the run's recipe that its program has, by their names there."""
+        return _list(self.columns["options"])
+
+    @property
     def assumed(self) -> list[str]:
         """Assumptions for its program where the source gives no value."""
         return _list(self.columns["assumed"])

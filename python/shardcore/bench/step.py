@@ -87,7 +87,7 @@ def _loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
     else:
         x = words[tokens]
     x = how.rows(with_positions(x, params))
-    x = layers(how, x, params, {place: kind.depth for place, kind in enumerate(run.model.kinds)})
+    x = layers(how, x, params, range(len(run.model.kinds)))
     logits = norm(x, params["norm"]) @ logits_weight(params)
     logits = how.rows(logits).astype(jnp.float32)
     hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)

@@ -85,6 +85,16 @@ class Training:
     other."""
     interleave: int = 1
     """With explicit collectives: the number of chunks of layers per stage."""
+    at_once: int = 1
+    """With explicit collectives: the number of microbatches that are computed at a time, so that
+    collectives of one overlap with the ops of another."""
+
+    eager: bool = False
+    """Whether the host launches each kernel, and each product of an expert, while the device
+    waits."""
+    splits_collectives: bool = False
+    """With explicit collectives: whether those of tensor parallelism overlap with the products next
+    to them, chunk by chunk."""
 
     @property
     def mesh(self) -> AbstractMesh:
@@ -96,6 +106,13 @@ class Training:
     def present(self, *axes: str) -> tuple[str, ...]:
         """The ``axes`` that the mesh has."""
         return tuple(name for name in axes if name in self.sizes)
+
+    @property
+    def alternates(self) -> bool:
+        """With explicit collectives: whether a stage alternates between forward and backward
+        passes; if not, all microbatches are in flight at a time."""
+        stages = self.sizes.get("stage", 1)
+        return stages == 1 or self.microbatches > stages
 
     @property
     def batch_axes(self) -> tuple[str, ...]:

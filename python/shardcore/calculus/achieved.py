@@ -38,6 +38,7 @@ SHARES = (
 _FLAGS = ("splits_collectives", "overlaps_network", "cache_persists")
 _TIMES = (
     "op_seconds",
+    "group_seconds",
     "collective_seconds",
     "link_step_seconds",
     "network_step_seconds",
@@ -99,6 +100,9 @@ class Achieved:
     device, each with the share of ``links`` or ``network`` that it reaches."""
     op_seconds: float = 0.0
     """Launch overhead of an op, in seconds."""
+    group_seconds: float = 0.0
+    """Launch overhead of each product of a batch after the first, in seconds; 0 if one kernel
+    computes them all."""
     collective_seconds: float = 0.0
     """Launch overhead of a collective, in seconds."""
     link_step_seconds: float = 0.0

@@ -111,6 +111,8 @@ class Rates:
             at += kind.cached_bytes / chip.cache_bytes_per_second
         peak = max(compute, memory)
         achieved = max(self._compute(kind, compute), at) + shares.op_seconds
+        if kind.sizes is not None:
+            achieved += shares.group_seconds * (kind.sizes[0] - 1)
         return Times(compute, memory, least / chip.hbm_bytes_per_second, peak, achieved)
 
     def _from_cache(self, moved: int, unit: str) -> float:
