@@ -16,8 +16,10 @@ from shardcore.bench.parameters import shapes
 from shardcore.bench.products import products
 from shardcore.bench.step import lower
 from shardcore.bench.training import Remat, Training
+from shardcore.calculus.hardware import hardware
 
 LLAMA = MODELS["llama3.1-8b"]
+QWEN = dataclasses.replace(MODELS["qwen3-235b-a22b"].kinds[0], depth=4)
 
 
 def by_hand(model: Model, batch: int, **sizes: int) -> Training:
@@ -78,6 +80,46 @@ def test_idle_ticks() -> None:
     # 126 layers, embeddings and logits are 8 times 16.
     large = dataclasses.replace(run, model=MODELS["llama3.1-405b"])
     assert stage_layers(large) == ({0: 16}, False)
+
+
+def test_a_tick_sends_forward_and_backward() -> None:
+    run = by_hand(LLAMA, 64, stage=4, data=4)
+    assert run.alternates
+    assert not dataclasses.replace(run, microbatches=4).alternates
+    cost = lower(run).propagate().cost("h100")
+    sent = [row for row in cost.collectives if row.kind == "collective_permute"]
+    assert sum(row.count for row in sent) == 2 * ticks(run)
+    # With several chunks per stage, what is sent arrives after the next tick: nothing waits for it.
+    later = dataclasses.replace(run, interleave=2, scan=False)
+    chip = hardware("h100")
+    shares = dataclasses.replace(chip.achieved, overlaps_network=True)
+    found = lower(later).propagate().cost(dataclasses.replace(chip, achieved=shares)).collectives
+    sent = [row for row in found if row.kind == "collective_permute"]
+    assert sum(row.count for row in sent) == 2 * 2 * ticks(later)
+    assert sum(row.exposed_seconds for row in sent) == 0
+
+
+def test_exchanges_overlap_with_the_other_microbatch() -> None:
+    model = dataclasses.replace(MODELS["qwen3-235b-a22b"], kinds=(QWEN,))
+    run = dataclasses.replace(by_hand(model, 64, data=1, expert=8), scan=False)
+    exposed = [
+        lower(dataclasses.replace(run, at_once=count)).propagate().cost("h100").exposed_seconds
+        for count in (1, 2)
+    ]
+    assert exposed[1] < 0.8 * exposed[0]
+
+
+def test_attention_in_a_narrow_type_takes_less() -> None:
+    run = by_hand(LLAMA, 16, data=16)
+    seconds = [
+        sum(
+            each.seconds * each.count
+            for each in lower(given).propagate().cost("h100").kernels
+            if each.name == "stablehlo.custom_call"
+        )
+        for given in (run, dataclasses.replace(run, narrow_attention=True))
+    ]
+    assert seconds[1] == pytest.approx(seconds[0] / 2, rel=0.02)
 
 
 def test_narrow_products_take_less() -> None:

@@ -7,8 +7,18 @@ import importlib.util
 import json
 
 import pytest
-from shardcore.bench.leaderboard import CHIPS_FILE, Line, check_jax, costed, summaries, summary
+from shardcore.bench.leaderboard import (
+    CHIPS_FILE,
+    LAUNCH_SECONDS,
+    Line,
+    check_jax,
+    chip_of,
+    costed,
+    summaries,
+    summary,
+)
 from shardcore.bench.rows import CHIPS, Row, read_rows
+from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.hardware import hardware
 from shardcore.cli import main
 from shardcore.errors import LoweringError
@@ -51,6 +61,31 @@ def test_half_of_the_rows_are_held_out() -> None:
         assert found == {True, False}
     # Measured twice, a configuration is in one half, whatever was measured.
     assert altered(ROWS[0], step_s="1", source="").is_held_out == ROWS[0].is_held_out
+
+
+@needs_jax
+def test_options_of_recipes() -> None:
+    from shardcore.bench.rebuilt import training_of
+
+    def chip(number: int, options: str) -> Achieved:
+        row = altered(ROWS[number - 1], options=options)
+        return chip_of(row, training_of(row)).achieved
+
+    # Llama has no experts, whose kernels the host launches.
+    assert not chip(97, "").splits_collectives
+    assert chip(97, "tp_comm_overlap").splits_collectives
+    assert chip(97, "").group_seconds == 0
+    assert chip(96, "").op_seconds == chip(96, "").group_seconds == LAUNCH_SECONDS
+    assert chip(96, "cuda_graph_impl=full_iteration").group_seconds == 0
+    # Programs with sharding constraints run as XLA compiles them.
+    assert chip(23, "tp_comm_overlap") == hardware("h100-500w", CHIPS_FILE).achieved
+    known = {option for row in ROWS for option in row.options}
+    assert known == {
+        "tp_comm_overlap",
+        "moe_a2a_overlap",
+        "cuda_graph_impl=full_iteration",
+        "fp8_dot_product_attention",
+    }
 
 
 @needs_jax

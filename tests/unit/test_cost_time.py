@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,20 @@ def cost_of(text: str, chip: str = "ideal", **options: object) -> Cost:
 
 def product(out: str, a: str, b: str) -> str:
     return PRODUCT.format(out=out, a=a, b=b)
+
+
+def test_each_product_of_a_batch_may_be_launched() -> None:
+    text = """func.func @main(%a: tensor<16x256x256xbf16>) -> tensor<16x256x256xbf16> {
+  %0 = stablehlo.dot_general %a, %a, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+      : (tensor<16x256x256xbf16>, tensor<16x256x256xbf16>) -> tensor<16x256x256xbf16>
+  return %0 : tensor<16x256x256xbf16>
+}"""
+    chip = hardware("h100")
+    slow = replace(chip, achieved=replace(chip.achieved, group_seconds=1e-5))
+    seconds = [
+        shardcore.cost(shardcore.Module.parse(text), one).step_seconds for one in (chip, slow)
+    ]
+    assert seconds[1] - seconds[0] == pytest.approx(15e-5)
 
 
 def test_an_interval_of_a_chip_that_nobody_measured_says_so(ideal: Path) -> None:

@@ -33,6 +33,8 @@ class Kernel(NamedTuple):
     """``tpu`` or ``cuda``."""
     keys: float | None = None
     """The mean number of keys that a query attends to; ``None``: half of all keys."""
+    is_narrow: bool = False
+    """On GPUs: whether products are in an 8-bit float type."""
 
 
 class Work(NamedTuple):
@@ -79,6 +81,8 @@ def _run(kernel: Kernel, results: list[jax.Array], forward: bool, operands: Any)
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results]
     if kernel.platform != "tpu":
         keys = np.float64(-1.0 if kernel.keys is None else kernel.keys)
+        if kernel.is_narrow:
+            operands = [x.astype(jnp.float8_e4m3fn) for x in operands]
         return jax.ffi.ffi_call(FORWARD if forward else BACKWARD, shapes)(*operands, keys=keys)
     q, k, v, *_ = (x.shape for x in operands)
     cost = work(q, k, v, kernel.keys, forward)

@@ -27,7 +27,7 @@ Weights = dict[str, jax.Array]
 def _attention(run: Training, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     if not run.flash:
         return plain_attention(q, k, v, run.platform)
-    kernel = Kernel(run.platform, seen(run.time, kind.windows))
+    kernel = Kernel(run.platform, seen(run.time, kind.windows), run.narrow_attention)
     return flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
 
 

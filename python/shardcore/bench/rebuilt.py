@@ -67,6 +67,7 @@ def training_of(row: Row) -> Training:
         scan=is_tpu,
         iota=is_tpu,
         flash="arXiv 2205.05198" not in column["source"],
+        narrow_attention="fp8_dot_product_attention" in row.options,
         by_hand=by_hand,
         sequence_parallel=column["remat"] != "full" or "2205.05198" not in column["source"],
         microbatches=batch // shards // row.number_of("microbatch") if by_hand else 1,

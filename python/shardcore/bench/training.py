@@ -74,6 +74,8 @@ class Training:
     """Whether embeddings are looked up by a product with a one-hot array."""
     flash: bool = True
     """Whether a kernel computes attention."""
+    narrow_attention: bool = False
+    """On GPUs: whether the kernel multiplies in an 8-bit float type."""
     by_hand: bool = False
     """Whether collectives are explicit, as in Megatron-LM: data parallelism gathers weights and
     reduce-scatters gradients once per step, and layers are divided over stages. Otherwise the
