@@ -21,7 +21,8 @@ from shardcore import Module
 from tests.shardy.xla.plans import MODELS, plans, unannotated
 from tests.shardy.xla.sent import sent_bytes
 
-CHIP = "tpu-v5e"
+CHIP = "trainium2"
+"""No compiler is modelled for it, so that collectives are those of the partitioner."""
 SHARE = 0.6
 """The part of the memory that a program takes unsharded which a plan may take."""
 

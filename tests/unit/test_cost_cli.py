@@ -150,7 +150,7 @@ def test_policies_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     path.write_text(REDUCED)
     sent = {}
     for policy in POLICIES:
-        assert main(["cost", str(path), "--policy", policy, "--json"]) == 0
+        assert main(["cost", str(path), "--policy", policy, "--compiler", "none", "--json"]) == 0
         record = json.loads(capsys.readouterr().out)
         assert record["policy"] == policy
         partitioned = Module.parse(REDUCED).propagate().partition(policy)

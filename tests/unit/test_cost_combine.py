@@ -94,7 +94,12 @@ def test_what_depends_on_another_runs_alone() -> None:
 
 
 def test_chips_have_thresholds() -> None:
-    tpus = dict.fromkeys(KINDS, 120 << 20) | {"collective_permute": 0}
+    tpus = {
+        "all_gather": 0,
+        "all_reduce": 120 << 20,
+        "reduce_scatter": (9 << 20) - 1,
+        "collective_permute": 0,
+    }
     assert limits_of(None, hardware("tpu-v5p"), "xla-tpu") == tpus
     gpus = dict.fromkeys(KINDS, 30 << 20)
     assert limits_of(None, hardware("h100"), "xla-gpu") == gpus

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from shardcore._core import PassManager
 from shardcore.bounded import shown
@@ -27,6 +28,12 @@ PASSES = (
     "while-loop-all-reduce-code-motion",
 )
 """Passes that keep the meaning of a per-device program, and send less."""
+
+_alive: WeakValueDictionary[tuple[int, str], Partitioned] = WeakValueDictionary()
+"""Programs that are in use, by the program before the passes, and the passes."""
+_before: WeakKeyDictionary[Partitioned, Partitioned] = WeakKeyDictionary()
+"""The programs before the passes, which live as long as those after them: so their ids are not
+reused, and others that count the same result find them."""
 
 _OPTIONS = re.compile(r"\{[^{}]*\}")
 
@@ -53,6 +60,15 @@ def improved(local: Partitioned, passes: str) -> Partitioned:
     """
     if not passes:
         return local
+    key = (id(local), passes)
+    known = _alive.get(key)
+    if known is None:
+        known = _alive[key] = _run(local, passes)
+        _before[known] = local
+    return known
+
+
+def _run(local: Partitioned, passes: str) -> Partitioned:
     manager = PassManager.parse(f"builtin.module({passes})")
     module = copy.copy(local.module)
     manager.run(module)

@@ -31,7 +31,7 @@ def test_windows_and_indices_may_be_sharded_along_one_axis(operand: str, indices
     for result in ("[{}, {}, {}]", '[{"y"}, {}, {"x"}]', '[{"y"}, {"x"}, {}]'):
         text = PROGRAM.format(operand=operand, indices=indices, result=result)
         completed = shardcore.Module.parse(text).propagate()
-        ours, theirs = sent_by_kind(completed.cost("tpu-v5p")), as_all_reduce(sent_bytes(text))
+        ours, theirs = sent_by_kind(completed.cost(compiler="none")), as_all_reduce(sent_bytes(text))
         assert {**ours} == {**theirs}, result
         assert prove(completed.partition(policy="xla"), seed=1).is_proven, result
 
@@ -59,6 +59,6 @@ def test_columns_move_to_other_devices_where_rows_take_theirs(operand: str, rows
     """Labels of rows are picked from logits whose columns have the axis of the rows."""
     text = ALONG.format(operand=operand, indices=f"[{rows}, {{}}]", indices_alone=f"[{rows}]")
     completed = shardcore.Module.parse(text).propagate()
-    ours, theirs = sent_by_kind(completed.cost("tpu-v5p")), as_all_reduce(sent_bytes(text))
+    ours, theirs = sent_by_kind(completed.cost(compiler="none")), as_all_reduce(sent_bytes(text))
     assert {**ours} == {**theirs}
     assert prove(completed.partition(policy="xla"), seed=1).is_proven

@@ -125,5 +125,5 @@ def test_bytes_are_those_of_xla(case: str) -> None:
     arguments = tuple(f32(*shape) for shape in shapes)
     text = str(lower(function, MESH, arguments, specs[:2], specs[2], platform="cpu").as_text())
     result = shardcore.Module.parse(text).propagate(legalize_chlo=True)
-    assert {**sent_by_kind(result.cost())} == {**as_all_reduce(sent_bytes(text))}
+    assert {**sent_by_kind(result.cost(compiler="none"))} == {**as_all_reduce(sent_bytes(text))}
     assert shardcore.prove(result.partition("xla")).is_proven

@@ -28,7 +28,7 @@ def test_products_send_what_they_do_under_xla(axis: str, rows: str) -> None:
     left, right = f'[{{{rows}}}, {{"{axis}"}}]', f'[{{"{axis}"}}, {{}}]'
     for result in shardings(("a", "b"), 2):
         text = PROGRAM.format(left=left, right=right, result=result)
-        ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
+        ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost(compiler="none"))
         theirs = as_all_reduce(sent_bytes(text))
         assert sum(ours.values()) == sum(theirs.values()), (left, right, result)
 
@@ -49,7 +49,7 @@ SUM = """module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 
 @pytest.mark.parametrize("result", ['[{"a"}, {"b"}]', '[{"b"}, {"a"}]', "[{}, {}]"])
 def test_a_sum_that_is_where_it_has_to_be_is_not_made_again(result: str) -> None:
     text = SUM.format(result=result)
-    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
+    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost(compiler="none"))
     assert sum(ours.values()) == sum(as_all_reduce(sent_bytes(text)).values())
 
 
@@ -80,7 +80,7 @@ def test_operands_move_to_the_batch_of_the_result_at_once(
     shardings_of_all: tuple[str, str, str],
 ) -> None:
     text = BATCHED.format(*shardings_of_all)
-    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
+    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost(compiler="none"))
     assert ours == as_all_reduce(sent_bytes(text))
 
 
@@ -103,7 +103,7 @@ def test_a_result_is_cut_along_what_is_not_summed(rows: int, result: str) -> Non
     text = PARTS.format(rows=rows, result=result)
     completed = shardcore.Module.parse(text).propagate()
     assert shardcore.prove(completed.partition("xla")).is_proven
-    assert sent_by_kind(completed.cost("tpu-v5p")) == as_all_reduce(sent_bytes(text))
+    assert sent_by_kind(completed.cost(compiler="none")) == as_all_reduce(sent_bytes(text))
 
 
 SHARED = """module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32} {
@@ -124,7 +124,7 @@ SHARED = """module attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replicas 
 
 
 def test_a_product_and_its_gradient_share_what_is_resharded_before_groups() -> None:
-    ours = sent_by_kind(shardcore.Module.parse(SHARED).propagate().cost("tpu-v5p"))
+    ours = sent_by_kind(shardcore.Module.parse(SHARED).propagate().cost(compiler="none"))
     assert ours == as_all_reduce(sent_bytes(SHARED))
     assert ours["collective_permute"] == 512 * 32 * 4
 
@@ -158,7 +158,7 @@ def test_operands_sharded_unlike_one_another_go_where_the_result_is(
     text = CONTRACTED.format(left=left, right=right, result=result)
     completed = shardcore.Module.parse(text).propagate()
     assert shardcore.prove(completed.partition("xla")).is_proven
-    assert sent_by_kind(completed.cost("tpu-v5p")) == as_all_reduce(sent_bytes(text))
+    assert sent_by_kind(completed.cost(compiler="none")) == as_all_reduce(sent_bytes(text))
 
 
 ROWS = """module attributes {{mhlo.num_partitions = 8 : i32, mhlo.num_replicas = 1 : i32}} {{
@@ -180,6 +180,6 @@ def test_an_operand_longer_than_the_rows_of_a_group_is_not_gathered(
 ) -> None:
     """A group along `x` has 256 rows of the result, by which it is compared."""
     text = ROWS.format(inner=inner)
-    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost("tpu-v5p"))
+    ours = sent_by_kind(shardcore.Module.parse(text).propagate().cost(compiler="none"))
     assert ours == as_all_reduce(sent_bytes(text))
     assert ("all_reduce" in ours) == is_reduced

@@ -8,7 +8,7 @@
 
 use super::product_fusion::is_product;
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
-use crate::index::{Id, OpId, ValueId};
+use crate::index::{Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::mlir::op_attribute;
 use crate::work::tensors::Tensors;
@@ -25,8 +25,12 @@ pub fn narrowed(
 ) -> Vec<bool> {
     let ops: Vec<OpId> = functions.iter().flat_map(|&func| program.pre_order(func)).collect();
     let does_round: Vec<bool> = ops.iter().map(|&op| rounds(program, tensors, op)).collect();
-    let mut exact = Exact { equal, values: vec![false; program.num_value_ids()], is_new: false };
-    for _ in 0..MAX_ROUNDS {
+    let moving = Moving::of(program);
+    let values = vec![false; program.num_value_ids()];
+    let mut exact = Exact { equal, moving: &moving, values, is_new: false };
+    // Without loops, all that reads a value comes after it.
+    let rounds = if program.has_any(&[OpKind::While]) { MAX_ROUNDS } else { 1 };
+    for _ in 0..rounds {
         exact.is_new = false;
         for (&op, _) in ops.iter().zip(&does_round).rev().filter(|(_, &does_round)| !does_round) {
             exact.note_operands(program, op);
@@ -36,7 +40,7 @@ pub fn narrowed(
         }
     }
     let mut narrowed = vec![false; program.num_value_ids()];
-    if exact.is_new {
+    if exact.is_new && rounds > 1 {
         return narrowed;
     }
     let mut narrow = |value: ValueId| {
@@ -46,7 +50,7 @@ pub fn narrowed(
         if program.kind(op) == OpKind::While {
             let arguments = (0..2).flat_map(|region| arguments(program, op, region));
             program.op_results(op).chain(arguments).for_each(&mut narrow);
-        } else if is_made_rounded(program, op) {
+        } else if is_made_rounded(program, &moving, op) {
             program.op_results(op).for_each(&mut narrow);
         }
     }
@@ -62,6 +66,7 @@ fn arguments(program: &Program, op: OpId, region: usize) -> impl Iterator<Item =
 /// The values that something reads in full precision.
 struct Exact<'e> {
     equal: &'e Equal,
+    moving: &'e Moving,
     values: Vec<bool>,
     /// Whether there are more than in the round before.
     is_new: bool,
@@ -81,7 +86,9 @@ impl Exact<'_> {
             self.note_carried(program, op);
         } else if program.has_traits(op, OpTraits::TERMINATOR) && ends_loop(program, op) {
             // What a loop carries has one type.
-        } else if !moves(program, op) || program.op_results(op).any(|result| self.has(result)) {
+        } else if !self.moving.has(program, op)
+            || program.op_results(op).any(|result| self.has(result))
+        {
             program.operands(op).for_each(|value| self.add(value));
         }
     }
@@ -121,32 +128,41 @@ fn rounds(program: &Program, tensors: &mut Tensors<'_>, op: OpId) -> bool {
     program.op_name(op) == "stablehlo.convert" && tensors.element(program.result(op, 0)) == "bf16"
 }
 
-/// Whether elements of the result of `op` are elements of its operands.
-fn moves(program: &Program, op: OpId) -> bool {
-    let Some(name) = program.op_name(op).strip_prefix("stablehlo.") else { return false };
-    matches!(
-        name,
-        "all_gather"
-            | "all_to_all"
-            | "broadcast_in_dim"
-            | "collective_permute"
-            | "concatenate"
-            | "dynamic_slice"
-            | "dynamic_update_slice"
-            | "gather"
-            | "optimization_barrier"
-            | "pad"
-            | "reshape"
-            | "reverse"
-            | "select"
-            | "slice"
-            | "transpose"
-    )
+/// The names of ops whose results have elements of their operands.
+const MOVING: [&str; 15] = [
+    "stablehlo.all_gather",
+    "stablehlo.all_to_all",
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.collective_permute",
+    "stablehlo.concatenate",
+    "stablehlo.dynamic_slice",
+    "stablehlo.dynamic_update_slice",
+    "stablehlo.gather",
+    "stablehlo.optimization_barrier",
+    "stablehlo.pad",
+    "stablehlo.reshape",
+    "stablehlo.reverse",
+    "stablehlo.select",
+    "stablehlo.slice",
+    "stablehlo.transpose",
+];
+
+/// Those of [`MOVING`] that a program has.
+struct Moving(Vec<StrId>);
+
+impl Moving {
+    fn of(program: &Program) -> Self {
+        Self(MOVING.iter().filter_map(|name| program.strings().find(name)).collect())
+    }
+    /// Whether elements of the result of `op` are elements of its operands.
+    fn has(&self, program: &Program, op: OpId) -> bool {
+        self.0.contains(&program.op_name_id(op))
+    }
 }
 
 /// Whether `op` may write its result rounded.
-fn is_made_rounded(program: &Program, op: OpId) -> bool {
-    moves(program, op)
+fn is_made_rounded(program: &Program, moving: &Moving, op: OpId) -> bool {
+    moving.has(program, op)
         || is_product(program, op)
         || program.has_traits(op, OpTraits::ELEMENTWISE) && program.kind(op) != OpKind::Constant
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::index::{BlockId, Id, OpId, UseId, ValueId};
 use crate::ir::{InsertPoint, Place, Program, ValueMap};
 use crate::spmd::collectives::{last_channel, Collectives};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 const GATHER: &str = "stablehlo.all_gather";
 
@@ -26,18 +26,18 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     // Those that a user wrote are not copied.
     gathers.retain(|&op| program.cause(op).is_some() && program.num_results(op) == 1);
     gathers.reverse();
-    let mut collectives = Collectives::after(last_channel(program, program.op_ids()));
-    let mut heights: FxHashMap<BlockId, FxHashMap<OpId, u32>> = FxHashMap::default();
+    gathers.retain(|&op| !program.has_one_use(program.result(op, 0)));
+    let mut collectives: Option<Collectives> = None;
+    let mut heights = Heights::default();
     for gather in gathers {
         let result = program.result(gather, 0);
-        if program.has_one_use(result) {
-            continue;
-        }
         let block = program.parent_block(gather);
-        let heights = heights.entry(block).or_insert_with(|| heights_in(program, block));
-        for (at, uses) in far_uses(program, block, result, heights) {
-            let copy = copy_before(program, gather, at, &mut collectives);
-            heights.insert(copy, heights.get(&at).map_or(0, |height| height + 1));
+        heights.note(program, block);
+        for (at, uses) in far_uses(program, block, result, &heights) {
+            let collectives = collectives
+                .get_or_insert_with(|| Collectives::after(last_channel(program, program.op_ids())));
+            let copy = copy_before(program, gather, at, collectives);
+            heights.set(copy, heights.of(at) + 1);
             for slot in uses {
                 program.set_operand(slot, program.result(copy, 0));
             }
@@ -46,18 +46,37 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The longest path from each op of `block` to the end of the block.
-fn heights_in(program: &Program, block: BlockId) -> FxHashMap<OpId, u32> {
-    let ops: Vec<OpId> = program.block_ops(block).collect();
-    let mut heights: FxHashMap<OpId, u32> = FxHashMap::default();
-    heights.reserve(ops.len());
-    for &op in ops.iter().rev() {
-        let users = program.op_results(op).flat_map(|value| program.users(value));
-        let users = users.filter_map(|user| in_block(program, user, block));
-        let height = users.filter_map(|user| heights.get(&user)).max().map_or(0, |most| most + 1);
-        heights.insert(op, height);
+/// The longest path from each op to the end of its block.
+#[derive(Default)]
+struct Heights {
+    heights: Vec<u32>,
+    /// The blocks whose ops have heights.
+    known: FxHashSet<BlockId>,
+}
+
+impl Heights {
+    fn of(&self, op: OpId) -> u32 {
+        self.heights.get(op.index()).copied().unwrap_or(0)
     }
-    heights
+    fn set(&mut self, op: OpId, height: u32) {
+        if self.heights.len() <= op.index() {
+            self.heights.resize(op.index() + 1, 0);
+        }
+        self.heights[op.index()] = height;
+    }
+    /// Finds those of the ops of `block`.
+    fn note(&mut self, program: &Program, block: BlockId) {
+        if !self.known.insert(block) {
+            return;
+        }
+        let ops: Vec<OpId> = program.block_ops(block).collect();
+        for &op in ops.iter().rev() {
+            let users = program.op_results(op).flat_map(|value| program.users(value));
+            let users = users.filter_map(|user| in_block(program, user, block));
+            let height = users.map(|user| self.of(user) + 1).max().unwrap_or(0);
+            self.set(op, height);
+        }
+    }
 }
 
 /// The op of `block` that is `op` or has it in its regions.
@@ -74,7 +93,7 @@ fn far_uses(
     program: &Program,
     block: BlockId,
     result: ValueId,
-    heights: &FxHashMap<OpId, u32>,
+    heights: &Heights,
 ) -> Vec<(OpId, Vec<UseId>)> {
     let mut users: Vec<(OpId, Vec<UseId>)> = Vec::new();
     for slot in program.uses(result) {
@@ -85,7 +104,7 @@ fn far_uses(
         }
     }
     // In the order of the program, as far as heights tell it.
-    let height = |user: OpId| heights.get(&user).copied().unwrap_or(0);
+    let height = |user: OpId| heights.of(user);
     users.sort_by_key(|&(user, _)| (std::cmp::Reverse(height(user)), user.index()));
     let mut lowest = users.first().map_or(0, |&(user, _)| height(user));
     users.retain(|&(user, _)| {
