@@ -75,7 +75,7 @@ def test_regression(path: Path) -> None:
 
 def test_everything_is_hit() -> None:
     hits: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(800):
         hits.update(coverage.features(programs.make(seed)))
     print(*(f"{count:6} {name}" for name, count in sorted(hits.items())), sep="\n")
     assert not [name for name in coverage.FEATURES if not hits[name]]
