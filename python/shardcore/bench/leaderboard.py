@@ -195,18 +195,16 @@ def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
 
     result = lower(run).propagate()
     topology, slices = row.columns["topology"] or None, row.columns["slices"]
-    is_torus = hardware(row.chip, hardware_file).is_torus
+    chip = chip_of(row, run, hardware_file)
     return result.cost(
-        chip_of(row, run, hardware_file),
+        chip,
         topology=topology,
-        slices=int(slices or 1) if is_torus else None,
+        slices=int(slices or 1) if chip.is_torus else None,
     )
 
 
 def chip_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Hardware:
     """Return the chip of ``row``, which overlaps collectives as libraries do for such a run."""
-    from shardcore.calculus.hardware import hardware
-
     chip = hardware(row.chip, hardware_file)
     if not run.by_hand:
         return chip

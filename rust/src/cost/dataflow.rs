@@ -169,10 +169,8 @@ impl Builder<'_> {
         self.flow.tasks[task as usize].bodies = bodies;
     }
     /// The task of `op`, or of the op in `block` that encloses it.
-    fn ancestor(&self, mut op: OpId, block: BlockId) -> Option<u32> {
-        while self.program.parent_block(op) != block {
-            op = self.program.parent_op(op)?;
-        }
+    fn ancestor(&self, op: OpId, block: BlockId) -> Option<u32> {
+        let op = self.program.ancestor_in(op, block)?;
         Some(self.task_of[op.index()]).filter(|&task| task != NONE)
     }
     fn finish(self) -> Dataflow {

@@ -1,7 +1,7 @@
 //! Walks over an op and all ops inside it, in linear time, without recursion or allocation.
 
 use super::Program;
-use crate::index::{Id, OpId, RegionId, ValueId};
+use crate::index::{BlockId, Id, OpId, RegionId, ValueId};
 
 /// Iterates over an op and all ops inside it: an op before its regions, in program order.
 pub struct PreOrder<'a> {
@@ -26,6 +26,14 @@ impl PreOrder<'_> {
 }
 
 impl Program {
+    /// The op of `block` that is `op` or encloses it; `None` if there is none.
+    pub fn ancestor_in(&self, op: OpId, block: BlockId) -> Option<OpId> {
+        let mut op = op;
+        while self.parent_block(op) != block {
+            op = self.parent_op(op)?;
+        }
+        Some(op)
+    }
     /// Every value in `root`, in program order: the results of an op, then the arguments of
     /// its blocks, then what is inside.
     pub fn values_of(&self, root: OpId) -> Vec<ValueId> {

@@ -2,13 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-/// Derived values by keys, lists of words. A look-up allocates nothing:
-///
-/// ```ignore
-/// let mut key = memo.key();
-/// key.extend([signature, tensor]);
-/// memo.find(key).unwrap_or_else(|key| memo.add(key, compute()))
-/// ```
+/// Derived values by keys, lists of words. A look-up takes an empty [`Memo::key`], fills it, and asks [`Memo::find`]; where that
+/// has no value, [`Memo::add`] takes the key back. It allocates nothing.
 ///
 /// Lists of different lengths in one key are each preceded by their length, unless other words of the key tell it.
 #[derive(Clone, Debug)]

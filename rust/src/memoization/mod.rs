@@ -35,6 +35,8 @@
 //! | plans of reshards | slot of a session | two placements, shape, abilities | `spmd/reshard/plan_cache.rs` |
 //! | work and compute units of ops | memo | signature and local tensors, by ids | [`crate::work::cached`] |
 //! | fused kernels, peaks, sequences of a program | once | the local program and the compiler | `python/compiled.rs` |
+//! | per-device programs in use | weak table, in Python | result, policy, version of rules | `partition/counted.py` |
+//! | the same after a compiler's passes | weak table, in Python | the program before, the passes | `costs/improve.py` |
 //! | completed programs and costs of a result | once, in Python | annotations, rules, options | `python/once.rs` |
 //!
 //! # Soundness

@@ -12,10 +12,11 @@ use super::super::reducer::Reducer;
 use super::{dim, matrix, participants, Names};
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, ValueId};
+use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{element_bits, Program, Type};
 use crate::layout::bytes_of;
 use crate::mlir::op_attribute;
+use rustc_hash::FxHashMap;
 
 /// The most bytes of an array that is not scattered.
 const SMALL: u128 = 16 << 10;
@@ -38,8 +39,10 @@ pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     let found = ops.into_iter().filter_map(|op| Some((op, found(program, op)?)));
     let found: Vec<(OpId, Found)> = found.collect();
     let mut emit = Emitter::new(program, Devices::default());
+    // The device's id, by block.
+    let mut devices: FxHashMap<BlockId, ValueId> = FxHashMap::default();
     for (op, found) in found {
-        replace(&mut emit, op, &found);
+        replace(&mut emit, op, &found, &mut devices);
     }
     Ok(())
 }
@@ -60,12 +63,12 @@ fn found(program: &Program, op: OpId) -> Option<Found> {
     if bytes > SMALL && (rank <= 2 || place == 0 || is_last) {
         return None;
     }
+    // Each device is in one group.
     let groups = matrix(program, op, "replica_groups")?;
-    let count = usize::try_from(groups.iter().flatten().max()? + 1).ok()?;
-    let mut starts = vec![0; count];
+    let mut starts = vec![0; groups.iter().map(Vec::len).sum()];
     for group in groups {
-        for (position, id) in (0..).zip(group) {
-            *starts.get_mut(usize::try_from(id).ok()?)? = kept * position;
+        for (position, id) in (0_i64..).zip(group) {
+            *starts.get_mut(usize::try_from(id).ok()?)? = kept.checked_mul(position)?;
         }
     }
     Some(Found { reducer: Reducer::of_region(program, op)?, dim, starts })
@@ -80,7 +83,12 @@ fn transposed(program: &Program, shard: ValueId, dim: usize) -> usize {
     place.unwrap_or(dim)
 }
 
-fn replace(emit: &mut Emitter<'_>, op: OpId, found: &Found) {
+fn replace(
+    emit: &mut Emitter<'_>,
+    op: OpId,
+    found: &Found,
+    devices: &mut FxHashMap<BlockId, ValueId>,
+) {
     let (operand, old) = (emit.program.operand(op, 0), emit.program.result(op, 0));
     let (ty, kept) = (emit.type_of(operand), emit.shape(old));
     emit.go_before(op);
@@ -90,7 +98,7 @@ fn replace(emit: &mut Emitter<'_>, op: OpId, found: &Found) {
     if let Some(cause) = emit.program.cause(op) {
         emit.program.set_cause(sum, cause);
     }
-    let device = emit.device();
+    let device = *devices.entry(emit.block()).or_insert_with(|| emit.device());
     let start = emit.lookup(&found.starts, device);
     let starts: Vec<_> = (0..kept.len()).map(|dim| (dim == found.dim).then_some(start)).collect();
     let whole = emit.program.result(sum, 0);

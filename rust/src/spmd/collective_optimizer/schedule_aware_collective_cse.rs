@@ -72,20 +72,11 @@ impl Heights {
         let ops: Vec<OpId> = program.block_ops(block).collect();
         for &op in ops.iter().rev() {
             let users = program.op_results(op).flat_map(|value| program.users(value));
-            let users = users.filter_map(|user| in_block(program, user, block));
+            let users = users.filter_map(|user| program.ancestor_in(user, block));
             let height = users.map(|user| self.of(user) + 1).max().unwrap_or(0);
             self.set(op, height);
         }
     }
-}
-
-/// The op of `block` that is `op` or has it in its regions.
-fn in_block(program: &Program, op: OpId, block: BlockId) -> Option<OpId> {
-    let mut op = op;
-    while program.parent_block(op) != block {
-        op = program.parent_op(op)?;
-    }
-    Some(op)
 }
 
 /// The ops of `block` that use `result` far from the first one, each with its uses.
@@ -95,26 +86,21 @@ fn far_uses(
     result: ValueId,
     heights: &Heights,
 ) -> Vec<(OpId, Vec<UseId>)> {
-    let mut users: Vec<(OpId, Vec<UseId>)> = Vec::new();
-    for slot in program.uses(result) {
-        let Some(user) = in_block(program, program.user(slot), block) else { continue };
-        match users.iter_mut().find(|(known, _)| *known == user) {
-            Some((_, slots)) => slots.push(slot),
-            None => users.push((user, vec![slot])),
+    let at = |slot| Some((program.ancestor_in(program.user(slot), block)?, slot));
+    let mut uses: Vec<(OpId, UseId)> = program.uses(result).filter_map(at).collect();
+    // In the order of the program, as far as heights tell it.
+    uses.sort_by_key(|&(user, _)| (std::cmp::Reverse(heights.of(user)), user.index()));
+    let mut lowest = uses.first().map_or(0, |&(user, _)| heights.of(user));
+    let mut far: Vec<(OpId, Vec<UseId>)> = Vec::new();
+    for users in uses.chunk_by(|one, other| one.0 == other.0) {
+        let (user, height) = (users[0].0, heights.of(users[0].0));
+        if lowest > height + 1 + DISTANCE {
+            far.push((user, users.iter().map(|&(_, slot)| slot).collect()));
+        } else {
+            lowest = height;
         }
     }
-    // In the order of the program, as far as heights tell it.
-    let height = |user: OpId| heights.of(user);
-    users.sort_by_key(|&(user, _)| (std::cmp::Reverse(height(user)), user.index()));
-    let mut lowest = users.first().map_or(0, |&(user, _)| height(user));
-    users.retain(|&(user, _)| {
-        let is_far = lowest > height(user) + 1 + DISTANCE;
-        if !is_far {
-            lowest = lowest.min(height(user));
-        }
-        is_far
-    });
-    users
+    far
 }
 
 /// A copy of `gather` right before `at`, with a channel of its own.
