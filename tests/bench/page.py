@@ -1,4 +1,4 @@
-"""Writes what ``shardcore bench steps`` prints now into ``docs/bench_steps.md``.
+"""Writes what ``shardcore bench steps --calibrate`` prints now into ``docs/bench_steps.md``.
 
 python -m tests.bench.page
 """
@@ -20,7 +20,7 @@ def printed() -> str:
     """What the command prints."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        main(["bench", "steps"])
+        main(["bench", "steps", "--calibrate"])
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 

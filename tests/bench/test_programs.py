@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from shardcore.bench.by_hand import stage_layers, ticks
+from shardcore.bench.cross_entropy import in_one_kernel, op_by_op
 from shardcore.bench.experts import mixture
 from shardcore.bench.kernels import seen, work
 from shardcore.bench.models import MODELS, Experts, Layers, Model
 from shardcore.bench.parameters import shapes
-from shardcore.bench.products import products
-from shardcore.bench.step import lower
+from shardcore.bench.products import grouped, products
+from shardcore.bench.step import adam, lower
 from shardcore.bench.training import Remat, Training
 from shardcore.calculus.hardware import hardware
 
@@ -191,6 +193,41 @@ def test_mixture_of_experts() -> None:
         jax.tree.leaves(back(made)), jax.tree.leaves(wanted_back(made)), strict=True
     ):
         np.testing.assert_allclose(mine, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["ecw,ewf->ecf", "ecf,ewf->ecw", "ecw,ecf->ewf"])
+def test_grouped_products_are_those_of_each_group(spec: str) -> None:
+    sizes = {"e": 4, "c": 6, "w": 8, "f": 5}
+    keys = jax.random.split(jax.random.key(0))
+    operands = spec.split("->")[0].split(",")
+    a, b = (
+        jax.random.normal(key, [sizes[dim] for dim in dims])
+        for key, dims in zip(keys, operands, strict=True)
+    )
+    np.testing.assert_allclose(grouped(spec, a, b), jnp.einsum(spec, a, b), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_the_loss_op_by_op_is_that_in_one_kernel(dtype: Any) -> None:
+    logits = jax.random.normal(jax.random.key(0), (2, 8, 32), dtype)
+    tokens = jax.random.randint(jax.random.key(1), (2, 8), 0, 32)
+    one, two = (
+        jax.value_and_grad(lambda x, loss=loss: jnp.sum(loss(x, tokens)))(logits)
+        for loss in (in_one_kernel, op_by_op)
+    )
+    np.testing.assert_allclose(one[0], two[0], rtol=1e-5)
+    assert one[1].dtype == two[1].dtype == dtype
+    near = {"rtol": 1e-2, "atol": 1e-2} if dtype == jnp.bfloat16 else {"rtol": 1e-4, "atol": 1e-6}
+    np.testing.assert_allclose(np.float32(one[1]), np.float32(two[1]), **near)
+
+
+def test_gradients_are_clipped_to_a_norm_of_one() -> None:
+    params = {"a": jnp.zeros(3), "b": jnp.zeros((2, 2))}
+    state = (params, params, params, jnp.int32(0))
+    for size, norm in ((100.0, 1.0), (0.01, 0.01 * 7**0.5)):
+        _, first, _, _ = adam(state, jax.tree.map(lambda p, size=size: p + size, params))
+        found = sum(jnp.sum(jnp.square(10 * m)) for m in jax.tree.leaves(first))
+        np.testing.assert_allclose(jnp.sqrt(found), norm, rtol=1e-5)
 
 
 def test_attention_by_a_kernel() -> None:

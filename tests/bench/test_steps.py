@@ -77,8 +77,10 @@ def test_options_of_recipes() -> None:
     assert chip(97, "").group_seconds == 0
     assert chip(96, "").op_seconds == chip(96, "").group_seconds == LAUNCH_SECONDS
     assert chip(96, "cuda_graph_impl=full_iteration").group_seconds == 0
+    # torchtitan gathers the next layer's weights meanwhile, between nodes, too.
+    assert chip(23, "").overlaps_network
     # Programs with sharding constraints run as XLA compiles them.
-    assert chip(23, "tp_comm_overlap") == hardware("h100-500w", CHIPS_FILE).achieved
+    assert chip(19, "tp_comm_overlap") == hardware("h100-a3", CHIPS_FILE).achieved
     known = {option for row in ROWS for option in row.options}
     assert known == {
         "tp_comm_overlap",

@@ -190,7 +190,10 @@ def test_what_is_left_of_errors_is_read_again(here: Path) -> None:
     (here / "fitted.toml").write_text(calibrate(*read_measurements(path)).to_toml())
     read = calculus.hardware("h100", here / "fitted.toml")
     assert read.measured.keys() == {"one", "many"}
-    assert (read.measured["one"], read.measured["many"].runs) == (found.measured["one"], 2)
+    assert (read.measured["one"], read.measured["many"].runs) == (
+        found.measured["one"],
+        calculus.hardware("h100").measured["many"].runs + 2,
+    )
     assert read.measured["many"].spread == pytest.approx(found.measured["many"].spread, rel=1e-3)
 
 

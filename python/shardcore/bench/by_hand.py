@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardcore.jax
+from shardcore.bench import cross_entropy
 from shardcore.bench.decoder import (
     fused,
     layers,
@@ -31,7 +32,7 @@ from shardcore.bench.decoder import (
     with_positions,
 )
 from shardcore.bench.parameters import PRODUCTS, Parameter, named, shapes
-from shardcore.bench.placement import ByHand, Weights, entries, gather, spread, summed
+from shardcore.bench.placement import ByHand, Weights, entries, gather, spread
 from shardcore.bench.products import NARROW, scaled
 from shardcore.bench.step import adam
 from shardcore.bench.training import Training
@@ -86,7 +87,7 @@ def lower(run: Training) -> shardcore.jax.Lowered:
     def step(state: Any, tokens: jax.Array) -> Any:
         found = _alternating if run.alternates else jax.value_and_grad(_loss)
         value, gradient = found(state[0], tokens, run, specs)
-        return adam(state, gradient), jax.lax.psum(value, _parts(run))
+        return adam(state, gradient, tuple(mesh.axis_names)), jax.lax.psum(value, _parts(run))
 
     local = jax.shard_map(
         step, mesh=mesh, in_specs=(states, rows), out_specs=(states, P()), check_vma=False
@@ -248,23 +249,11 @@ def _embedded(tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
 def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
     """The mean loss; each device along ``tensor`` has the logits of a part of the vocabulary."""
     axes = ("tensor",) if how.run.sizes.get("tensor", 1) > 1 else ()
-
-    def losses(logits: jax.Array) -> jax.Array:
-        logits = logits.astype(jnp.float32)
-        largest = jax.lax.stop_gradient(jnp.max(logits, axis=-1, keepdims=True))
-        place = tokens
-        if axes:
-            largest = jax.lax.pmax(largest, axes)
-            place = tokens - jax.lax.axis_index("tensor") * logits.shape[-1]
-        logits = logits - largest
-        own = jnp.arange(logits.shape[-1]) == place[..., None]
-        hit = jnp.sum(jnp.where(own, logits, 0.0), axis=-1)
-        total = jnp.sum(jnp.exp(logits), axis=-1)
-        if axes:
-            hit, total = summed(hit, axes), summed(total, axes)
-        return jnp.log(total) - hit
-
     y = how.enter(fused(how, norm, x, params["norm"]))
-    found = fused(how, losses, y @ logits_weight(params))
+    logits = y @ logits_weight(params)
+    if how.run.loss_op_by_op:
+        found = cross_entropy.op_by_op(logits, tokens, axes)
+    else:
+        found = fused(how, lambda y: cross_entropy.in_one_kernel(y, tokens, axes), logits)
     # Devices along ``tensor`` have the same loss, but gradients of their part only.
     return jnp.mean(found) / math.prod(how.run.sizes[axis] for axis in _parts(how.run))

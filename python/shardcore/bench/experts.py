@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from shardcore.bench.models import Experts
 from shardcore.bench.parameters import EXPERT
-from shardcore.bench.products import products
+from shardcore.bench.products import dense, grouped, products
 from shardcore.bench.training import Training
 
 
@@ -50,8 +50,9 @@ def mixture(
     gate, up, down = (p[name].astype(y.dtype) for name in EXPERT)
     narrow = tuple(p.get(f"{name}_narrow") for name in EXPERT)
     spec = "ecw,ewf->ecf"
-    hidden = activated(*products((spec, spec), rows, (gate, up), narrow[:2], dtype))
-    [rows] = products(("ecf,efw->ecw",), hidden, (down,), narrow[2:], dtype)
+    multiply = grouped if run.platform == "tpu" else dense
+    hidden = activated(*products((spec, spec), rows, (gate, up), narrow[:2], dtype, multiply))
+    [rows] = products(("ecf,efw->ecw",), hidden, (down,), narrow[2:], dtype, multiply)
     if axes:
         rows = jax.lax.all_to_all(rows, axes, split_axis=1, concat_axis=0, tiled=True)
     found = _undo(rows.reshape(-1, rows.shape[-1]), order, inverse)

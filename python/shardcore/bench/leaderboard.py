@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from shardcore.bench.rows import Row
+from shardcore.bench.rows import Row, read_rows
 from shardcore.calculus.hardware import hardware
 from shardcore.errors import Diagnostic, LoweringError
 
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from shardcore.bench.training import Training
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
+    from shardcore.costs.measurements import Measurement
+    from shardcore.partition.partitioned import Partitioned
 
 LAUNCH_SECONDS = 2.5e-5
 """Seconds that a kernel takes to start if the host launches it while the device waits."""
+
+RESERVED = 1.15
+"""Memory that PyTorch's caching allocator reserves, relative to the memory in use at the peak.
+
+torchtitan publishes what is reserved; fitted to its rows that are not held out."""
 
 CHIPS_FILE = Path(__file__).with_name("chips.toml")
 """Chips that are not in ``hardware.toml``."""
@@ -40,6 +47,9 @@ class Line:
     low: float | None = None
     """Seconds: the lower end of the interval."""
     peak_bytes: int | None = None
+    """The peak memory as the row's source publishes it: in use, or reserved by the allocator."""
+    calibrated: float | None = None
+    """Seconds: the point after calibration with another row of the chip; ``None`` without one."""
     exposed: float | None = None
     """Seconds spent waiting for collectives."""
     reason: str | None = None
@@ -90,6 +100,7 @@ class Line:
             "upper_seconds": self.upper,
             "exposed_seconds": self.exposed,
             "error": self.error,
+            "calibrated_seconds": self.calibrated,
             "peak_bytes": self.peak_bytes,
             "memory_error": self.memory_error,
             "not_built": self.reason,
@@ -143,70 +154,115 @@ def check_jax() -> None:
 
 
 def costed(
-    rows: Sequence[Row], progress: Callable[[str, float], None] | None = None
+    rows: Sequence[Row],
+    progress: Callable[[str, float], None] | None = None,
+    *,
+    calibrates: bool = False,
 ) -> Iterator[Line]:
-    """Rebuild and cost ``rows``, one after the other.
+    """Rebuild and cost ``rows``, one after the other; if it ``calibrates``, also with the shares of
+    each chip calibrated with its first row that is not held out.
 
     Raises:
         LoweringError: jax is not installed (``lowering``).
     """
     check_jax()
-    # Rows that differ only in the measurement share a program.
-    known: dict[str, Cost] = {}
+    table = _Table(_calibrated(rows) if calibrates else {})
     for place, row in enumerate(rows):
         if progress is not None:
             progress(row.name, place / len(rows))
-        yield _line(row, known)
+        yield table.line(row)
 
 
-def _line(row: Row, known: dict[str, Cost]) -> Line:
+class _Table:
+    """The costed programs; rows that differ only in the measurement share one."""
+
+    def __init__(self, products: Mapping[str, Mapping[str, float]]) -> None:
+        self._known: dict[str, tuple[Cost, Cost | None]] = {}
+        self._products = products
+        """The calibrated shares of products, by chip."""
+
+    def line(self, row: Row) -> Line:
+        from shardcore.bench.rebuilt import NotBuiltError, training_of
+
+        measured = measured_seconds(row)
+        try:
+            run = training_of(row)
+        except NotBuiltError as refused:
+            return Line(row, measured, reason=str(refused))
+        cost, calibrated = self._costs(row, run)
+        assumed = [] if row.columns["remat"] else ["nothing is recomputed"]
+        if any(kind.experts for kind in run.model.kinds):
+            assumed.append("experts get equally many tokens")
+        return Line(
+            row,
+            measured,
+            cost.step_seconds_lower,
+            cost.step_seconds,
+            cost.step_seconds_upper,
+            cost.confidence.low,
+            round(cost.peak_bytes * (RESERVED if row.is_torchtitan else 1)),
+            None if calibrated is None else calibrated.step_seconds,
+            cost.exposed_seconds,
+            assumptions=(*row.assumed, *assumed),
+            uncounted=tuple(f"{each.name}: {each.reason}" for each in cost.uncounted),
+        )
+
+    def _costs(self, row: Row, run: Training) -> tuple[Cost, Cost | None]:
+        """The cost of a row, and that after calibration."""
+        key = repr((run, row.chip, row.columns["topology"], row.columns["slices"]))
+        if key not in self._known:
+            chip = chip_of(row, run)
+            measurement = _measurement(row, _program(run), chip)
+            cost, calibrated = measurement.cost(chip), None
+            if row.chip in self._products:
+                shares = replace(chip.achieved, products=self._products[row.chip])
+                calibrated = measurement.cost(replace(chip, achieved=shares))
+            self._known[key] = cost, calibrated
+        return self._known[key]
+
+
+def _calibrated(rows: Sequence[Row]) -> dict[str, Mapping[str, float]]:
+    """The shares of products of each chip of ``rows``, calibrated with its first row that has a
+    program and is not held out."""
     from shardcore.bench.rebuilt import NotBuiltError, training_of
+    from shardcore.costs.calibrate import calibrate
 
-    measured = measured_seconds(row)
-    try:
-        run = training_of(row)
-    except NotBuiltError as refused:
-        return Line(row, measured, reason=str(refused))
-    placed = (row.chip, row.columns["topology"], row.columns["slices"])
-    key = repr((run, placed))
-    cost = known.get(key)
-    if cost is None:
-        cost = known[key] = cost_of(row, run)
-    assumed = [] if row.columns["remat"] else ["nothing is recomputed"]
-    if any(kind.experts for kind in run.model.kinds):
-        assumed.append("experts get equally many tokens")
-    return Line(
-        row,
-        measured,
-        cost.step_seconds_lower,
-        cost.step_seconds,
-        cost.step_seconds_upper,
-        cost.confidence.low,
-        cost.peak_bytes,
-        cost.exposed_seconds,
-        assumptions=(*row.assumed, *assumed),
-        uncounted=tuple(f"{each.name}: {each.reason}" for each in cost.uncounted),
-    )
+    found: dict[str, Mapping[str, float]] = {}
+    wanted = {row.chip for row in rows}
+    for row in read_rows():
+        if row.chip not in wanted or row.chip in found or row.is_held_out:
+            continue
+        try:
+            run = training_of(row)
+        except NotBuiltError:
+            continue
+        chip = chip_of(row, run)
+        fit = calibrate([_measurement(row, _program(run), chip)], chip)
+        found[row.chip] = fit.chip.achieved.products
+    return found
 
 
-def cost_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Cost:
-    """Return the cost of the program of ``run`` on the chips of ``row``."""
+def _program(run: Training) -> Partitioned:
+    """The program of one device of ``run``."""
     from shardcore.bench.step import lower
+    from shardcore.partition.counted import local_program
 
-    result = lower(run).propagate()
-    topology, slices = row.columns["topology"] or None, row.columns["slices"]
-    chip = chip_of(row, run, hardware_file)
-    return result.cost(
-        chip,
-        topology=topology,
-        slices=int(slices or 1) if chip.is_torus else None,
-    )
+    return local_program(lower(run).propagate().result, "xla")
+
+
+def _measurement(row: Row, program: Partitioned, chip: Hardware) -> Measurement:
+    """``row`` as a measurement of ``program``, whose devices lie where those of the row are."""
+    from shardcore.costs.measurements import Measurement
+
+    slices = int(row.columns["slices"] or 1) if chip.is_torus else None
+    options = {"topology": row.columns["topology"] or None, "slices": slices}
+    return Measurement(row.name, program, measured_seconds(row) or 0.0, options)
 
 
 def chip_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Hardware:
     """Return the chip of ``row``, which overlaps collectives as libraries do for such a run."""
     chip = hardware(row.chip, hardware_file)
-    if not run.by_hand:
+    if not run.by_hand and not row.is_torchtitan:
         return chip
     shares = replace(
         chip.achieved, overlaps_network=True, splits_collectives=run.splits_collectives
@@ -260,7 +316,8 @@ SIZES = (16, 128, 512)
 
 
 def summaries(found: Sequence[Line]) -> dict[str, list[Summary]]:
-    """Return the errors in total and by chip, for each half; by family, type and size, for all."""
+    """Return the errors in total and by chip, for each half; by family, type and size, for all;
+    and after calibration, for the half that is held out."""
     halves = {
         "all": list(found),
         "other": [line for line in found if not line.row.is_held_out],
@@ -276,9 +333,18 @@ def summaries(found: Sequence[Line]) -> dict[str, list[Summary]]:
         "type": lambda line: line.row.dtype,
         "chips": lambda line: _size(line.row.number_of("chips")),
     }
+    calibrated = [
+        replace(line, point=line.calibrated)
+        for line in halves["held out"]
+        if line.calibrated is not None
+    ]
+    chips = _grouped(calibrated, lambda line: line.row.chip)
     return {
         "half": [summary("all", half, own) for half, own in halves.items()],
         "chip": by_chip,
+        "calibrated": [
+            summary(name, "held out", own) for name, own in [("all", calibrated), *chips] if own
+        ],
         **{
             key: [summary(name, "all", own) for name, own in _grouped(found, of)]
             for key, of in keys.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,12 +20,53 @@ BLOCKS = {"mxfp8": 32, "nvfp4": 16}
 """Elements per scale; for other types the scale of the tensor is known beforehand."""
 
 
+Multiply = Callable[[str, jax.Array, jax.Array], jax.Array]
+"""Computes the ``jnp.einsum`` of two operands; of a narrow type, with results in bfloat16."""
+
+
+def dense(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
+    """Compute a product, or a batch of them, in one op."""
+    return jnp.einsum(spec, a, b, preferred_element_type=_result_type(a))
+
+
+def grouped(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
+    """Compute a product for each group in a kernel of grouped products.
+
+    The first dim of each array is that of the groups, the second one of ``a`` their rows, as in
+    ``ecw,ewf->ecf`` and, where rows are summed over, ``ecw,ecf->ewf``.
+    """
+    (left, right), result = spec.split("->")[0].split(","), spec.split("->")[1]
+    count, rows = a.shape[:2]
+    sizes = jnp.full((count,), rows, jnp.int32)
+    contracted = next(dim for dim in left if dim not in result)
+    are_rows = contracted == left[1]
+    dims = jax.lax.RaggedDotDimensionNumbers(
+        ((([0], [0]) if are_rows else ([1], [right.index(contracted)])), ([], [])),
+        lhs_ragged_dimensions=[0],
+        rhs_group_dimensions=[] if are_rows else [0],
+    )
+    flat = a.reshape(-1, a.shape[-1])
+    found = jax.lax.ragged_dot_general(
+        flat,
+        b.reshape(-1, b.shape[-1]) if are_rows else b,
+        sizes,
+        dims,
+        preferred_element_type=_result_type(a),
+    )
+    return found if are_rows else found.reshape(count, rows, -1)
+
+
+def _result_type(operand: jax.Array) -> Any:
+    return jnp.bfloat16 if operand.dtype in NARROW.values() else operand.dtype
+
+
 def products(
     specs: tuple[str, ...],
     x: jax.Array,
     weights: tuple[jax.Array, ...],
     narrow: tuple[jax.Array | None, ...],
     dtype: str,
+    multiply: Multiply = dense,
 ) -> tuple[jax.Array, ...]:
     """Return the products of ``x`` with ``weights``; ``x`` is scaled only once.
 
@@ -34,53 +76,62 @@ def products(
         weights: the right operands, which get the gradients.
         narrow: the weights converted by :func:`scaled`, or ``None`` to convert them here.
         dtype: the operand type in both directions.
+        multiply: computes a product.
     """
     if dtype not in NARROW:
-        return tuple(jnp.einsum(spec, x, w) for spec, w in zip(specs, weights, strict=True))
+        return tuple(multiply(spec, x, w) for spec, w in zip(specs, weights, strict=True))
     known = tuple(
         jax.lax.stop_gradient(scaled(w, dtype)) if n is None else n
         for w, n in zip(weights, narrow, strict=True)
     )
-    return _narrow(specs, dtype, x, weights, known)
+    return _narrow(specs, dtype, multiply, x, weights, known)
 
 
 Arrays = tuple[jax.Array, ...]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _narrow(
-    specs: tuple[str, ...], dtype: str, x: jax.Array, weights: Arrays, narrow: Arrays
+    specs: tuple[str, ...],
+    dtype: str,
+    multiply: Multiply,
+    x: jax.Array,
+    weights: Arrays,
+    narrow: Arrays,
 ) -> Arrays:
-    return _forward(specs, dtype, x, weights, narrow)[0]
+    return _forward(specs, dtype, multiply, x, weights, narrow)[0]
 
 
 def _forward(
-    specs: tuple[str, ...], dtype: str, x: jax.Array, weights: Arrays, narrow: Arrays
+    specs: tuple[str, ...],
+    dtype: str,
+    multiply: Multiply,
+    x: jax.Array,
+    weights: Arrays,
+    narrow: Arrays,
 ) -> Any:
     small = scaled(x, dtype)
-    found = tuple(_einsum(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
+    found = tuple(multiply(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
     return found, (_over_tokens(x, small, dtype), narrow)
 
 
-def _backward(specs: tuple[str, ...], dtype: str, kept: Any, gradients: Arrays) -> Any:
+def _backward(
+    specs: tuple[str, ...], dtype: str, multiply: Multiply, kept: Any, gradients: Arrays
+) -> Any:
     x, weights = kept
     of_x, of_weights = None, []
     for spec, w, gradient in zip(specs, weights, gradients, strict=True):
         operands, result = spec.split("->")
         left, right = operands.split(",")
         small = scaled(gradient, dtype)
-        part = _einsum(f"{result},{right}->{left}", small, w)
+        part = multiply(f"{result},{right}->{left}", small, w)
         of_x = part if of_x is None else of_x + part
         across = _over_tokens(gradient, small, dtype)
-        of_weights.append(_einsum(f"{left},{result}->{right}", x, across))
+        of_weights.append(multiply(f"{left},{result}->{right}", x, across))
     return of_x, tuple(of_weights), None
 
 
 _narrow.defvjp(_forward, _backward)
-
-
-def _einsum(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.einsum(spec, a, b, preferred_element_type=jnp.bfloat16)
 
 
 def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:

@@ -77,6 +77,7 @@ def training_of(row: Row) -> Training:
         and any(kind.experts for kind in model.kinds)
         and "cuda_graph_impl=full_iteration" not in row.options,
         at_once=2 if "moe_a2a_overlap" in row.options else 1,
+        loss_op_by_op=row.is_torchtitan,
         splits_collectives="tp_comm_overlap" in row.options,
     )
 

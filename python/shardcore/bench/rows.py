@@ -125,6 +125,12 @@ class Row:
         text = self.columns["peak_gib"]
         return float(text) * GIB if text else None
 
+    @property
+    def is_torchtitan(self) -> bool:
+        """Whether it is a run of torchtitan, which computes the loss op by op, and publishes the
+        memory that the allocator of PyTorch reserves."""
+        return "torchtitan" in self.columns["source"]
+
     def number_of(self, column: str, default: int = 1) -> int:
         """The number in ``column``; ``default`` if it is empty."""
         text = self.columns[column]

@@ -11,7 +11,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import shardcore.jax
-from shardcore.bench import kernels
+from shardcore.bench import cross_entropy, kernels
 from shardcore.bench.decoder import layers, logits_weight, norm, table, with_positions
 from shardcore.bench.parameters import shapes
 from shardcore.bench.placement import ByConstraints, Weights
@@ -49,9 +49,11 @@ def lower(run: Training) -> shardcore.jax.Lowered:
     )
 
 
-def adam(state: Any, gradient: Weights) -> Any:
-    """The state, parameters with two moments and a count, after an Adam update."""
+def adam(state: Any, gradient: Weights, axes: tuple[str, ...] = ()) -> Any:
+    """The state, parameters with two moments and a count, after an Adam update with a gradient
+    whose global norm is at most 1; devices along ``axes`` have shards of it."""
     params, first, second, count = state
+    gradient = _clipped(gradient, axes)
     first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
     second = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, second, gradient)
 
@@ -59,6 +61,13 @@ def adam(state: Any, gradient: Weights) -> Any:
         return p - 3e-4 * (m / (jnp.sqrt(v) + 1e-8) + 0.1 * p)
 
     return jax.tree.map(updated, params, first, second), first, second, count + 1
+
+
+def _clipped(gradient: Weights, axes: tuple[str, ...]) -> Weights:
+    squares = sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(gradient))
+    norm = jnp.sqrt(jax.lax.psum(squares, axes) if axes else squares)
+    scale = jnp.minimum(1.0, 1.0 / norm)
+    return jax.tree.map(lambda g: g * scale, gradient)
 
 
 def _step(run: Training) -> Callable[..., Any]:
@@ -89,6 +98,8 @@ def _loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
     x = how.rows(with_positions(x, params))
     x = layers(how, x, params, range(len(run.model.kinds)))
     logits = norm(x, params["norm"]) @ logits_weight(params)
-    logits = how.rows(logits).astype(jnp.float32)
+    logits = how.rows(logits)
+    if run.loss_op_by_op:
+        return jnp.mean(cross_entropy.op_by_op(logits, tokens))
     hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)
-    return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits), axis=-1))
+    return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits.astype(jnp.float32)), axis=-1))

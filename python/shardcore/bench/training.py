@@ -94,6 +94,9 @@ class Training:
     eager: bool = False
     """Whether the host launches each kernel, and each product of an expert, while the device
     waits."""
+    loss_op_by_op: bool = False
+    """Whether the loss is computed op by op on logits in float32, as by
+    ``torch.nn.functional.cross_entropy``, and not in one kernel."""
     splits_collectives: bool = False
     """With explicit collectives: whether those of tensor parallelism overlap with the products next
     to them, chunk by chunk."""

@@ -63,6 +63,9 @@ class Achieved:
     """The number of matrix units, each of which computes one tile at a time."""
     depth_overhead: float = 0.0
     """The overhead of starting and ending a tile, in units of the contracting size."""
+    group_tile: float = 0.0
+    """The tile of kernels of grouped products, in rows: each group takes one tile more than its
+    rows fill, as groups do not begin at multiples of it."""
     misaligned: float = 1.0
     """The further share for products whose rows do not begin at multiples of :data:`ALIGNMENT`
     bytes."""
@@ -153,6 +156,14 @@ class Achieved:
             waves = -(-tiles // self.units)
             best = max(best, filled * tiles / (waves * self.units))
         return best * sizes[2] / (sizes[2] + self.depth_overhead)
+
+    def grouped_share(self, size: int) -> float:
+        """Return the share for a grouped product with ``size`` rows in each group.
+
+        >>> Achieved(group_tile=512).grouped_share(1536)
+        0.75
+        """
+        return max(size, 1) / (max(size, 1) + self.group_tile)
 
     def aligned_share(self, widths: Iterable[int], dtype: str) -> float:
         """Return the share for a product whose rows have ``widths`` elements."""

@@ -25,6 +25,12 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--chip", metavar="NAME", action="append", help="rows of this chip; may be repeated"
     )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="also calibrate each chip with its first row that is not held out, and print the "
+        "errors of the others",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.set_defaults(command=run, parser=parser)
 
@@ -45,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
                 options.parser.error(f"no row is of {name!r}; there is {', '.join(known)}")
         rows = tuple(row for row in rows if row.chip in options.chip)
     with progress_bar() as progress:
-        lines = list(costed(rows, progress))
+        lines = list(costed(rows, progress, calibrates=options.calibrate))
     sums = summaries(lines)
     if options.json:
         records = {key: [one.record() for one in found] for key, found in sums.items()}

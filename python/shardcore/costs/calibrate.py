@@ -12,7 +12,7 @@ from typing import Any
 from shardcore.calculus.achieved import Achieved
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware_text import key, quoted
-from shardcore.calculus.measured import KINDS, Measured
+from shardcore.calculus.measured import ASSUMED_SPREAD, KINDS, Measured
 from shardcore.calculus.mistakes import mistake
 from shardcore.costs.measurements import Measurement
 from shardcore.costs.program import Cost
@@ -22,8 +22,11 @@ FITTED = ("products", "contention", "network", "memory", "kernels", "links")
 """The shares to fit, most important first; as many are fitted as there are measurements."""
 
 _ROUNDS = 4
-_STIFFNESS = 0.02
-"""The penalty for moving a share from its old value, relative to the errors of the runs."""
+_KINDS_DIFFER = 0.08
+"""How far runs of different kinds are from the estimates of a chip with the right shares."""
+_MACHINES_DIFFER = 0.05
+"""How far the shares of machines with the same chip are from each other. Both are root mean squares
+of logarithms, of the public steps of ``docs/bench_steps.md``."""
 _LOWEST, _HIGHEST = 0.05, 1.0
 _LEAST_SPREAD = 0.02
 """The relative spread of repeated measurements of one step."""
@@ -82,7 +85,9 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
     """Fit the shares of ``chip`` to ``runs``: least squares of the logarithms of the errors.
 
     One share after the other is moved to its best value, in a few rounds; with few runs only the
-    first of :data:`FITTED` are fitted. Shares that no run depends on keep their values.
+    first of :data:`FITTED` are fitted. Shares that no run depends on keep their values. A share
+    moves the less, the more measured runs it is based on already: an error of a single run is
+    mostly due to its kind, not to the chip.
 
     Raises:
         CalculusError: the model gives a run no time (``measurements``).
@@ -102,6 +107,7 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
                 filename="<runs>",
             )
     fitted = FITTED[: max(1, len(used))]
+    stiffness = (_KINDS_DIFFER / _uncertainty(chip, used)) ** 2
     start = {name: _share(chip.achieved, name) for name in fitted}
     best = chip
 
@@ -109,7 +115,7 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
         misses = (run.cost(candidate).step_seconds / run.step_seconds for run in used)
         total = sum(math.log(miss) ** 2 for miss in misses) / len(used)
         moved = (_share(candidate.achieved, name) / start[name] for name in fitted)
-        return total + _STIFFNESS * sum(math.log(ratio) ** 2 for ratio in moved) / len(used)
+        return total + stiffness * sum(math.log(ratio) ** 2 for ratio in moved) / len(used)
 
     for _ in range(_ROUNDS):
         for name in fitted:
@@ -118,10 +124,23 @@ def calibrate(runs: Sequence[Measurement], chip: Hardware) -> Calibration:
     return Calibration(found, chip, tuple((run, run.cost(chip), run.cost(found)) for run in runs))
 
 
+def _uncertainty(chip: Hardware, runs: Sequence[Measurement]) -> float:
+    """How far the shares of ``chip`` may be from those of the machine of ``runs``."""
+    known = [chip.measured.get(KINDS[run.program.num_devices > 1]) for run in runs]
+    found = (
+        ASSUMED_SPREAD
+        if one is None
+        else math.hypot(one.spread / math.sqrt(one.runs), _MACHINES_DIFFER)
+        for one in known
+    )
+    return max(found)
+
+
 def _measured(
     runs: Sequence[Measurement], chip: Hardware, num_fitted: int
 ) -> Mapping[str, Measured]:
-    """The remaining errors of ``runs`` on ``chip``, after a fit of ``num_fitted`` shares."""
+    """The errors of the runs that ``chip`` is based on, and the remaining ones of ``runs``, after a
+    fit of ``num_fitted`` shares."""
     found = {}
     for kind in KINDS:
         own = [run for run in runs if KINDS[run.program.num_devices > 1] == kind]
@@ -131,9 +150,15 @@ def _measured(
         if misses:
             # Each fitted share takes one degree of freedom.
             freedom = max(1, len(misses) - num_fitted)
-            spread = math.sqrt(sum(miss * miss for _, miss in misses) / freedom)
+            total = sum(miss * miss for _, miss in misses)
             source = f"calibrated on {', '.join(name for name, _ in misses)}"
-            found[kind] = Measured(len(misses), max(spread, _LEAST_SPREAD), source)
+            known = chip.measured.get(kind, Measured(0, 0.0, ""))
+            if known.runs:
+                freedom += known.runs
+                total += known.runs * known.spread**2
+                source = f"{known.source}; {source}"
+            spread = max(math.sqrt(total / freedom), _LEAST_SPREAD)
+            found[kind] = Measured(known.runs + len(misses), spread, source, known.products)
     return MappingProxyType({**chip.measured, **found})
 
 

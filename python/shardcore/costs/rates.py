@@ -14,7 +14,9 @@ from shardcore.costs.figures import KernelKind, WorkKind
 _MOST_TIMES = 1 << 14
 """How many times are kept for other programs."""
 
-MATRIX_UNITS = ("product", "convolution")
+GROUPED = {"grouped": 1, "grouped-contraction": 3}
+"""The units of grouped products, and which of their ``sizes`` is the mean size of a group."""
+MATRIX_UNITS = ("product", "convolution", *GROUPED)
 """The ops that the matrix units of a chip compute."""
 
 OUT_OF_ORDER = ("scattered", "sort")
@@ -135,6 +137,8 @@ class Rates:
             share = self._flops(kind.dtype)[1]
             if kind.sizes is not None:
                 share *= shares.shape_share(*kind.sizes)
+            if kind.unit in GROUPED and kind.sizes is not None:
+                share *= shares.grouped_share(kind.sizes[GROUPED[kind.unit]])
             if kind.unit == "convolution":
                 share *= shares.convolutions
             elif kind.sizes is not None:

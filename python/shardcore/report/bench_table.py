@@ -36,6 +36,10 @@ def steps_parts(lines: Sequence[Line], sums: dict[str, list[Summary]]) -> list[P
     for key, title in _TITLES.items():
         found = [_sum(one.name, one) for one in sums[key]]
         parts += [paragraph(f"\n{title}", is_title=True), table(_SUMMARY, found)]
+    if sums["calibrated"]:
+        title = "\nthe held-out half, after calibration with one row of the other for each chip"
+        found = [_sum(one.name, one) for one in sums["calibrated"]]
+        parts += [paragraph(title, is_title=True), table(_SUMMARY, found)]
     memory = [line for line in costed if line.memory_error is not None]
     if memory:
         parts += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardcore.report.console import table
+from shardcore.report.console import paragraph, table
 from shardcore.units import format_seconds
 
 if TYPE_CHECKING:
@@ -27,4 +27,14 @@ def calibration_parts(found: Calibration) -> list[Part]:
         for run, before, after in found.rows
     )
     columns = ("run", "", ">measured", ">before", ">after", ">bounds")
-    return [table(columns, rows)]
+    return [table(columns, rows), *(paragraph(text) for text in _remarks(found))]
+
+
+def _remarks(found: Calibration) -> list[str]:
+    known = {one.runs for one in found.before.measured.values()}
+    if not known:
+        return []
+    return [
+        f"The figures of {found.chip.name} are based on up to {max(known)} measured runs already, "
+        "so a few more move them by a part: errors of one run are mostly due to its kind."
+    ]

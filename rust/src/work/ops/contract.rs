@@ -95,8 +95,18 @@ pub(super) fn ragged_dot(view: &SignatureView<'_>) -> Option<Work> {
     Some(multiply_adds(pairs))
 }
 
+/// What the groups of a ragged product are.
+pub(super) enum Groups {
+    /// Products of a batch.
+    Batch,
+    /// Rows of the left operand.
+    Rows,
+    /// Parts of the contracting dim.
+    Contraction,
+}
+
 /// The sizes of a ragged product, as of one product of matrices for each group, all of the mean size.
-pub(super) fn ragged_sizes(view: &SignatureView<'_>) -> Option<Product> {
+pub(super) fn ragged_sizes(view: &SignatureView<'_>) -> Option<(Product, Groups)> {
     let dims: RaggedDotDims = RaggedDotDims::read(view.attribute("ragged_dot_dimension_numbers")?)?;
     let &[ragged] = &dims.lhs_ragged[..] else { return None };
     let groups = product(view.operand(2)?.last()).max(1);
@@ -106,21 +116,18 @@ pub(super) fn ragged_sizes(view: &SignatureView<'_>) -> Option<Product> {
     let rows = product(lhs).checked_div(batch.saturating_mul(depth))?;
     if dims.dot.lhs_batching.contains(&ragged) {
         let columns = product(rhs).checked_div(batch.saturating_mul(depth))?;
-        return Some(Product { batch, rows, columns, depth });
+        return Some((Product { batch, rows, columns, depth }, Groups::Batch));
     }
     if dims.dot.lhs_contracting.contains(&ragged) {
         depth = (depth / groups).max(1);
         let columns =
             product(result).checked_div(batch.saturating_mul(groups).saturating_mul(rows))?;
-        return Some(Product { batch: batch.saturating_mul(groups), rows, columns, depth });
+        let batch = batch.saturating_mul(groups);
+        return Some((Product { batch, rows, columns, depth }, Groups::Contraction));
     }
     let columns = product(result).checked_div(batch.saturating_mul(rows))?;
-    Some(Product {
-        batch: batch.saturating_mul(groups),
-        rows: (rows / groups).max(1),
-        columns,
-        depth,
-    })
+    let (batch, rows) = (batch.saturating_mul(groups), (rows / groups).max(1));
+    Some((Product { batch, rows, columns, depth }, Groups::Rows))
 }
 
 /// One spatial dim of a convolution.

@@ -4,7 +4,7 @@ use super::contract;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::rules::SignatureView;
-use crate::work::ops::contract::Product;
+use crate::work::ops::contract::{Groups, Product};
 
 /// The unit of a chip that computes an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,6 +20,10 @@ pub enum Unit {
     Product(Product),
     /// The matrix unit, for a convolution that is a dot of these sizes.
     Convolution(Product),
+    /// The matrix unit, for a grouped product of these sizes, each group with rows of its own.
+    Grouped(Product),
+    /// The matrix unit, for a grouped product of these sizes, each group with a part of the contracting dim.
+    GroupedContraction(Product),
     /// A custom call.
     Kernel,
 }
@@ -33,13 +37,18 @@ impl Unit {
             Self::Sort => "sort",
             Self::Product(_) => "product",
             Self::Convolution(_) => "convolution",
+            Self::Grouped(_) => "grouped",
+            Self::GroupedContraction(_) => "grouped-contraction",
             Self::Kernel => "kernel",
         }
     }
     /// The sizes of the dot that the matrix unit computes; `None` for other units.
     pub const fn product(self) -> Option<Product> {
         match self {
-            Self::Product(sizes) | Self::Convolution(sizes) => Some(sizes),
+            Self::Product(sizes)
+            | Self::Convolution(sizes)
+            | Self::Grouped(sizes)
+            | Self::GroupedContraction(sizes) => Some(sizes),
             Self::Vector | Self::Scattered | Self::Sort | Self::Kernel => None,
         }
     }
@@ -58,7 +67,12 @@ impl Unit {
         match program.op_name(op) {
             "stablehlo.dot_general" => of(Self::Product, contract::dot_sizes),
             "stablehlo.convolution" => of(Self::Convolution, contract::convolution_sizes),
-            "chlo.ragged_dot" => of(Self::Product, contract::ragged_sizes),
+            "chlo.ragged_dot" => match view.and_then(contract::ragged_sizes) {
+                Some((sizes, Groups::Batch)) => Self::Product(sizes),
+                Some((sizes, Groups::Rows)) => Self::Grouped(sizes),
+                Some((sizes, Groups::Contraction)) => Self::GroupedContraction(sizes),
+                None => Self::Vector,
+            },
             "stablehlo.sort" => Self::Sort,
             "stablehlo.gather"
             | "stablehlo.scatter"
