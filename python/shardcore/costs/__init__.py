@@ -142,17 +142,23 @@ def cost(
     """
     # The calculus is imported here, as the package does not import it.
     from shardcore.calculus.collective_time import TimeOptions
+    from shardcore.calculus.hardware import Hardware
+    from shardcore.calculus.hardware import hardware as find_hardware
     from shardcore.costs.build import build
+    from shardcore.costs.compilers import compiler_of
+    from shardcore.costs.improve import passes_of
     from shardcore.partition.counted import local_program
 
     options = TimeOptions(exact, efficiency, one_way)
+    if not isinstance(hardware, Hardware):
+        hardware = find_hardware(hardware, hardware_file)
+    passes = passes_of(compiler_of(hardware, compiler), improve)
     return build(
-        local_program(program, policy, keep_ports),
+        local_program(program, policy, keep_ports, passes),
         hardware,
         options=options,
         topology=topology,
         mapping=mapping,
-        hardware_file=hardware_file,
         slices=slices,
         dcn=dcn,
         tokens=tokens,

@@ -9,7 +9,7 @@ from operator import mul
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardcore._core import Figures, collective_passes
+from shardcore._core import Figures
 from shardcore.calculus.collective_time import TimeOptions
 from shardcore.calculus.hardware import Hardware
 from shardcore.calculus.hardware import hardware as find_hardware
@@ -19,7 +19,7 @@ from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.compilers import compiler_of
 from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
 from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
-from shardcore.costs.improve import check_passes, improved
+from shardcore.costs.improve import improved, passes_of
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
 from shardcore.costs.program import Cost
 from shardcore.costs.rates import MATRIX_UNITS, Rates, Times
@@ -64,10 +64,10 @@ def build(
         chip = find_hardware(chip, hardware_file)
     known = networked(chip, dcn)
     compiler = compiler_of(chip, compiler)
+    passes = passes_of(compiler, improve)
 
     def count(local: Partitioned) -> Cost:
-        passes = [collective_passes(compiler), "" if improve is None else check_passes(improve)]
-        local = improved(local, ",".join(filter(None, passes)))
+        local = improved(local, passes)
         links = Links(known, topology, mapping, options, slices)
         links.check(mesh for mesh in local.meshes if not mesh.is_maximal)
         found = timed(local, known, links, count, (limits_of(combine, known, compiler), compiler))

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from shardcore._core import PassManager
+from shardcore._core import collective_passes
 from shardcore.bounded import shown
 
 if TYPE_CHECKING:
@@ -52,13 +52,20 @@ def check_passes(text: str) -> str:
     return text
 
 
+def passes_of(compiler: str, improve: str | None) -> str:
+    """The passes of a modelled compiler, and the user's after them."""
+    passes = [collective_passes(compiler), "" if improve is None else check_passes(improve)]
+    return ",".join(filter(None, passes))
+
+
 def improved(local: Partitioned, passes: str) -> Partitioned:
-    """Return ``local`` after ``passes``, a comma-separated list, in this order.
+    """Return ``local`` after ``passes``, a comma-separated list, in this order; a copy, unless they
+    ran on it already.
 
     Raises:
         PipelineError: a pass has no such option.
     """
-    if not passes:
+    if passes == local.passes:
         return local
     key = (id(local), passes)
     known = _alive.get(key)
@@ -69,12 +76,9 @@ def improved(local: Partitioned, passes: str) -> Partitioned:
 
 
 def _run(local: Partitioned, passes: str) -> Partitioned:
-    manager = PassManager.parse(f"builtin.module({passes})")
-    module = copy.copy(local.module)
-    manager.run(module)
     made = type(local)(
         local.source,
-        module,
+        copy.copy(local.module),
         local.policy,
         local.num_devices,
         local.origin,
@@ -82,4 +86,5 @@ def _run(local: Partitioned, passes: str) -> Partitioned:
         local.meshes,
     )
     made.keeps_ports = local.keeps_ports
+    made.run_passes(passes)
     return made

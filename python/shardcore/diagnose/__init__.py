@@ -43,7 +43,6 @@ from shardcore.why.trial import Trial
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
-    from shardcore.partition.partitioned import Partitioned
 
 __all__ = ["DIAGNOSTICS", "diagnostics"]
 
@@ -140,13 +139,9 @@ def _trial(
 ) -> Trial | None:
     """The per-device program, to be costed under other annotations; ``None`` if there is none."""
     from shardcore.costs import cost
-    from shardcore.partition.counted import counted
-
-    def count(local: Partitioned) -> Cost:
-        return cost(local, hardware or _HARDWARE, hardware_file=hardware_file)
 
     try:
-        return Trial(counted(result, "xla"), count)
+        return Trial.of_cost(cost(result, hardware or _HARDWARE, hardware_file=hardware_file))
     except PartitionError:
         return None
 

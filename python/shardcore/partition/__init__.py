@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shardcore.partition.partitioned import Outcome, Partitioned, partition
+from shardcore.partition.outcome import Outcome
+from shardcore.partition.partitioned import Partitioned, partition
 from shardcore.partition.proof import Difference, Proof, prove
 
 __all__ = ["Difference", "Outcome", "Partitioned", "Proof", "partition", "prove"]

@@ -10,30 +10,37 @@ from shardcore.partition.partitioned import Partitioned, partition
 from shardcore.rules.shards import registered_shard_rules
 
 _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
-"""Programs by result, policy and registered rules. A program refers to its result, so the ``id`` of
-the result in its key cannot be reused."""
+"""Programs by result, policy, passes and registered rules. A program refers to its result, so the
+``id`` of the result in its key cannot be reused."""
 
 
-def counted(result: Result, policy: str, keep_ports: bool = False) -> Partitioned:
-    """Return the per-device program of ``result`` under ``policy``, for counting only.
+def counted(result: Result, policy: str, keep_ports: bool = False, passes: str = "") -> Partitioned:
+    """Return the per-device program of ``result`` under ``policy`` after ``passes``, for counting
+    only.
 
     An op that no rule can split is computed on every device, so the program may not be runnable. A
     cost refers to its program; while a cost exists, other costs and the diagnostics of the same
     result use the same program. Nobody may change its module. Without ``keep_ports``, under
     ``xla``, arguments and results without annotation are sharded as XLA would shard them.
     """
-    key = (id(result), policy, keep_ports, registry_version(), registered_shard_rules())
+    rules = registry_version(), registered_shard_rules()
+    key = (id(result), policy, keep_ports, passes, *rules)
     known = _alive.get(key)
     if known is None:
         known = partition(result, policy, replicates_unknown=True, keep_ports=keep_ports)
+        known.run_passes(passes)
         _alive[key] = known
     return known
 
 
 def local_program(
-    program: Module | Result | Partitioned, policy: str, keep_ports: bool = False
+    program: Module | Result | Partitioned,
+    policy: str,
+    keep_ports: bool = False,
+    passes: str = "",
 ) -> Partitioned:
-    """Return the per-device program of ``program`` under ``policy``, for counting only.
+    """Return the per-device program of ``program`` under ``policy`` after ``passes``, for counting
+    only; a program of one device as it is.
 
     Raises:
         TypeError: ``program`` is none of these.
@@ -43,4 +50,4 @@ def local_program(
     if not isinstance(program, (Module, Result)):
         raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     result = program.propagate() if isinstance(program, Module) else program
-    return counted(result, policy, keep_ports)
+    return counted(result, policy, keep_ports, passes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from shardcore._core import (
     Module,
     Origin,
     Originals,
+    PassManager,
     Port,
     ReshardPlans,
     Result,
@@ -21,6 +21,7 @@ from shardcore._core import (
 )
 from shardcore.bounded import shown
 from shardcore.expected import expect
+from shardcore.partition.outcome import Outcome
 from shardcore.rules.costs import cost_estimates, registered_cost_rules
 from shardcore.rules.partitioners import local_program
 from shardcore.rules.shards import shard_rules
@@ -45,36 +46,6 @@ MOST_OPS_AS_XLA = 4000
 
 _PLANS = ReshardPlans()
 """The reshard plans that were searched in this process."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How one op of the global program is computed."""
-
-    name: str
-    """The op's name, such as ``stablehlo.add``."""
-    kind: str
-    """``local``, ``collective`` or ``gathered``."""
-    reason: str
-    """What is sent or gathered, and why; empty for a local op."""
-    location: str | None
-    """The op's location in the user's source."""
-    number: int | None = field(default=None, repr=False, compare=False)
-    """The op's number in the global program."""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every device computes the whole op, because no rule says how to split it."""
-        return self.kind == "gathered" and self.reason.startswith("made whole")
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "reason": self.reason,
-            "location": self.location,
-        }
 
 
 class Partitioned:
@@ -107,6 +78,8 @@ class Partitioned:
         """How many devices run the program."""
         self.origin = origin
         """Where the ops of the per-device program come from, in the engine's form."""
+        self.passes = ""
+        """The comma-separated passes that ran on :attr:`module`, as compilers do."""
         self.keeps_ports = True
         """Whether arguments and results have the shardings of :attr:`result`."""
         self._figures: tuple[object, dict[tuple[str, int], Figures]] = (None, {})
@@ -254,7 +227,20 @@ class Partitioned:
 
     def _of(self, result: Result) -> Partitioned:
         """Another result, partitioned like this one, for counting only."""
-        return partition(result, self.policy, replicates_unknown=True, keep_ports=self.keeps_ports)
+        made = partition(result, self.policy, replicates_unknown=True, keep_ports=self.keeps_ports)
+        made.run_passes(self.passes)
+        return made
+
+    def run_passes(self, passes: str) -> None:
+        """Run ``passes``, a comma-separated list, on :attr:`module`, which nothing has been read
+        from yet.
+
+        Raises:
+            PipelineError: a pass has no such option.
+        """
+        if passes:
+            PassManager.parse(f"builtin.module({passes})").run(self.module)
+            self.passes = passes
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import parts_html

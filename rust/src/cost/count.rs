@@ -7,11 +7,10 @@ use super::groups::KnownGroups;
 use super::host::copies;
 use super::kernels::{Chip, FusedOnce, KernelsOfOps};
 use super::local::Local;
-use super::memory::{Liveness, Memory};
-use super::steps::{Order, RowsOfOp};
-use super::{OpRow, ProgramCost, Sequence, Uncounted, WorkKind};
+use super::memory::Memory;
+use super::steps::{Order, RowsOfOp, Step};
+use super::{OpRow, ProgramCost, Uncounted, WorkKind};
 use crate::compilers::accelerator::fusion::Fusion;
-use crate::compilers::accelerator::schedule::Schedule;
 use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::compiled_order;
@@ -87,15 +86,15 @@ impl<'a> Count<'a> {
         let count = Self::new(local, inlined, estimates, Some(chip));
         count.map_or_else(ProgramCost::default, |(count, entry)| count.finish(entry, chip.0))
     }
-    /// The figures that depend on the order of the ops.
-    pub fn sequence(
+    /// The steps of the program of `local`.
+    pub fn steps(
         local: Local<'a>,
         inlined: &'a Inlined<'a>,
         estimates: &Estimates,
         chip: Chip,
-    ) -> Sequence {
+    ) -> Vec<Step> {
         let count = Self::new(local, inlined, estimates, Some(chip));
-        count.map_or_else(Sequence::default, |(count, entry)| count.in_order(entry, chip.0))
+        count.map_or_else(Vec::new, |(count, entry)| count.in_order(entry, chip.0))
     }
     /// The sums over all ops, and the entry function, if there is one.
     fn new(
@@ -354,27 +353,15 @@ impl<'a> Count<'a> {
         row.count = row.count.saturating_add(times);
         row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
     }
-    /// The figures that depend on the order of the ops: of program order and depth-first order, the one that needs less memory.
-    fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Sequence {
+    /// The steps of the program, in the order in which `compiler` runs them.
+    fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Vec<Step> {
         let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry, compiler);
-        let memory =
-            Memory::of_ports(program, &mut self.works, entry, &[], (Space::Device, compiler));
-        let arguments = memory.argument_bytes;
-        let functions = self.execution.functions.iter().map(|&func| program.func_op(func));
-        let functions: Vec<OpId> = functions.collect();
-        let depth_first = Schedule::depth_first(program, &mut self.works.tensors, &functions);
-        let peaks = [depth_first, Schedule::of_the_program()].map(|schedule| {
-            let (works, fusion) = (&mut self.works, &mut self.fusion);
-            Liveness::new(program, works, fusion, &self.execution, &schedule).peak(entry, &donated)
-        });
         let (works, execution) = (&mut self.works, &self.execution);
         let live = compiled_order(program, works, execution, entry, &donated, target);
         let (execution, rows) = (&self.execution, &*self.cost.rows_of);
-        let order = Order { program, execution, rows, originals: &self.inlined.originals };
-        let least_peak_bytes = arguments.saturating_add(peaks[0].min(peaks[1]));
-        Sequence { steps: order.steps(&live), least_peak_bytes }
+        Order { program, execution, rows, originals: &self.inlined.originals }.steps(&live)
     }
     /// Adds the figures of arguments, results and loops.
     fn finish(mut self, entry: FuncId, compiler: Compiler) -> ProgramCost {

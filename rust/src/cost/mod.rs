@@ -47,6 +47,8 @@ pub mod whole_ops;
 #[cfg(test)]
 mod tests;
 
+use crate::compilers::accelerator::fusion::Fusion;
+use crate::compilers::accelerator::schedule::Schedule;
 use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
@@ -69,7 +71,7 @@ use donation::donated_of_entry;
 use host::{inlined, Hosted};
 use kernels::{Chip, FusedOnce, KernelKind};
 use local::Local;
-use memory::{Memory, Peak};
+use memory::{Liveness, Memory, Peak};
 use steps::{RowsOfOp, Step};
 
 /// The figures of ops that take equally long, for one run.
@@ -179,19 +181,30 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
     once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
 }
 
-/// The figures that depend on the order in which ops run.
-#[derive(Clone, Debug, Default)]
-pub struct Sequence {
-    /// The ops in that order.
-    pub steps: Vec<Step>,
-    /// The peak of live bytes in the better order of those in [`schedule`](mod@crate::compilers::accelerator::schedule).
-    pub least_peak_bytes: u128,
+/// The steps of the program of `local`, in the order in which they run, with the parameters of [`local_cost`]. They are computed
+/// separately since they take half of the time of that, and are rarely needed.
+pub fn local_steps(local: Local<'_>, estimates: &Estimates, chip: Chip) -> Vec<Step> {
+    Count::steps(local, &inlined(local.program), estimates, chip)
 }
 
-/// The figures that depend on the order of the ops of `local`, with the parameters of [`local_cost`]. They are computed separately
-/// since they take half of the time of that, and are rarely needed.
-pub fn sequence(local: Local<'_>, estimates: &Estimates, chip: Chip) -> Sequence {
-    Count::sequence(local, &inlined(local.program), estimates, chip)
+/// The peak of live bytes of the program of `local` in the better of two orders: that of the program, and depth first.
+pub fn local_least_peak(local: Local<'_>, compiler: Compiler) -> u128 {
+    let inlined = inlined(local.program);
+    let program = &*inlined.program;
+    let Some(entry) = program.entry_function() else { return 0 };
+    // No estimate of work changes what is in memory.
+    let mut works = Works::new(program);
+    let execution = Execution::new(program, &mut works);
+    let functions = execution.functions.iter().map(|&func| program.func_op(func));
+    let functions: Vec<OpId> = functions.collect();
+    let mut fusion = Fusion::new(program, &mut works, &functions);
+    let donated = donated_of_entry(program, &mut works, entry, compiler);
+    let ports = Memory::of_ports(program, &mut works, entry, &[], (Space::Device, compiler));
+    let depth_first = Schedule::depth_first(program, &mut works.tensors, &functions);
+    let peaks = [depth_first, Schedule::of_the_program()].map(|schedule| {
+        Liveness::new(program, &mut works, &mut fusion, &execution, &schedule).peak(entry, &donated)
+    });
+    ports.argument_bytes.saturating_add(peaks[0].min(peaks[1]))
 }
 
 fn inlined_cost(

@@ -4,7 +4,8 @@ use crate::compilers::target::Compiler;
 use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
-use crate::cost::{local_peak, sequence, ProgramCost, Sequence};
+use crate::cost::steps::Step;
+use crate::cost::{local_least_peak, local_peak, local_steps, ProgramCost};
 use crate::work::ops::estimate::Estimates;
 use crate::work::spaces::Space;
 use pyo3::prelude::*;
@@ -17,7 +18,8 @@ pub(super) struct Compiled {
     cache_bytes: u128,
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
-    sequences: [OnceLock<Sequence>; Compiler::ALL.len()],
+    least_peaks: [OnceLock<u128>; Compiler::ALL.len()],
+    steps: [OnceLock<Vec<Step>>; Compiler::ALL.len()],
     kernels: [OnceLock<Vec<Kernel>>; Compiler::ALL.len()],
 }
 
@@ -38,15 +40,21 @@ impl Compiled {
         let make = || local_peak(local, cost, (compiler, space));
         self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
     }
-    /// The figures that depend on the order of the ops.
-    pub(super) fn sequence(
+    /// The peak of the program of `local` in the better of two orders.
+    pub(super) fn least_peak(&self, local: Local<'_>, compiler: &str) -> u128 {
+        let compiler = compiler_named(compiler);
+        let make = || local_least_peak(local, compiler);
+        *self.least_peaks[compiler as usize].get_or_init(make)
+    }
+    /// Its steps.
+    pub(super) fn steps(
         &self,
         (local, estimates): (Local<'_>, &Estimates),
         compiler: &str,
-    ) -> &Sequence {
+    ) -> &[Step] {
         let compiler = compiler_named(compiler);
-        let make = || sequence(local, estimates, (compiler, self.cache_bytes));
-        self.sequences[compiler as usize].get_or_init(make)
+        let make = || local_steps(local, estimates, (compiler, self.cache_bytes));
+        self.steps[compiler as usize].get_or_init(make)
     }
     /// Its kernels.
     pub(super) fn kernels(

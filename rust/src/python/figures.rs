@@ -20,7 +20,7 @@ use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::whole_ops::{whole_ops, WholeOp};
 use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_once};
-use crate::cost::{ProgramCost, Sequence, WorkKind};
+use crate::cost::{ProgramCost, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
 use crate::ir::{Program, Type};
 use crate::work::ops::estimate::{Estimate, Estimates};
@@ -122,10 +122,6 @@ impl PyFigures {
     fn local(&self) -> Local<'_> {
         self.origin.local(&self.program, &self.source)
     }
-    /// The figures that depend on the order of the ops.
-    fn sequence(&self, py: Python<'_>, compiler: &str) -> &Sequence {
-        py.detach(|| self.compiled.sequence((self.local(), &self.estimates), compiler))
-    }
     /// The peak of memory use, of the device or of its host.
     fn peak(&self, py: Python<'_>, compiler: &str, on_host: bool) -> &Peak {
         py.detach(|| self.compiled.peak((self.local(), &self.cost), compiler, on_host))
@@ -186,7 +182,7 @@ impl PyFigures {
     }
     /// The peak of live bytes of the order that needs the least memory.
     fn least_peak(&self, py: Python<'_>, compiler: &str) -> u128 {
-        self.sequence(py, compiler).least_peak_bytes
+        py.detach(|| self.compiled.least_peak(self.local(), compiler))
     }
     /// The rows of kernels of a compiler, block by block.
     fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
@@ -241,7 +237,8 @@ impl PyFigures {
     /// The rows of steps, in the order of execution; `work` and `traffic` are the indices in
     /// `work()` and `traffic()`.
     fn steps<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
-        let rows = self.sequence(py, compiler).steps.iter().map(|step| {
+        let steps = py.detach(|| self.compiled.steps((self.local(), &self.estimates), compiler));
+        let rows = steps.iter().map(|step| {
             let work = step.row.map(|row| self.work.of_rows[row as usize]);
             let traffic = step.collective.map(|row| self.traffic.of_rows[row as usize]);
             (step, work, traffic)
