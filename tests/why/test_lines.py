@@ -152,3 +152,30 @@ def test_what_functions_of_a_line_make_comes_after_its_own_values(
     names = [row.partition("  ")[0] for row in rows]
     assert names[0] == "%0"
     assert "@tril %1" in names[1:]
+
+
+INDEXED = (
+    f"{MESH}func.func @main(%a: {TENSOR} "
+    '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %i: tensor<12x2xi32>) '
+    f"-> {TENSOR} {{\n"
+    '  %0 = stablehlo.add %i, %i : tensor<12x2xi32> loc("model.py":12:8)\n'
+    "  %1 = stablehlo.compare LT, %i, %0 : (tensor<12x2xi32>, tensor<12x2xi32>) "
+    '-> tensor<12x2xi1> loc("model.py":12:8)\n'
+    f'  %2 = stablehlo.select %1, %a, %a : tensor<12x2xi1>, {TENSOR} loc("model.py":12:8)\n'
+    f"  return %2 : {TENSOR}\n}}\n"
+)
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_index_arithmetic_comes_after_what_a_line_computes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_json: bool
+) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(INDEXED)
+    assert main(["propagate", str(path), "--at", "model.py:12", *["--json"] * is_json]) == 0
+    shown = capsys.readouterr().out
+    if is_json:
+        names = [row["name"] for row in json.loads(shown)["values"]]
+    else:
+        names = [row.partition(" ")[0] for row in shown.splitlines()[1:]]
+    assert names == ["%2", "%0", "%1"]
