@@ -93,7 +93,19 @@ class Browser:
 
     def press(self, key: str, text: str | None = None) -> None:
         """Press a key."""
-        codes = {"Enter": 13, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "Backspace": 8}
+        codes = {
+            "Backspace": 8,
+            "Tab": 9,
+            "Enter": 13,
+            "Escape": 27,
+            " ": 32,
+            "End": 35,
+            "Home": 36,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+        }
         common = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0)}
         typed = text or ("\r" if key == "Enter" else key if len(key) == 1 else "")
         down = {"type": "keyDown" if typed else "rawKeyDown"}

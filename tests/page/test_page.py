@@ -328,11 +328,13 @@ def test_memory_by_kind_adds_up_to_the_peak() -> None:
     result = Module.from_file(EXAMPLES / "gpt_step.mlir").propagate()
     cost = result.cost("tpu-v5p")
     memory = data_of(result.show("tpu-v5p").html)["cost"]["memory"]
-    sums = [sum(sizes) for sizes in zip(*memory["bytes"], strict=True)]
+    kinds, lines = memory["charts"]
+    sums = [sum(sizes) for sizes in zip(*kinds["bytes"], strict=True)]
+    assert sums == [sum(sizes) for sizes in zip(*lines["bytes"], strict=True)]
     assert max(sums) == sums[memory["peak"]] == cost.peak_bytes
     at_peak = {
         kind: sizes[memory["peak"]]
-        for kind, sizes in zip(memory["kinds"], memory["bytes"], strict=True)
+        for kind, sizes in zip(kinds["names"], kinds["bytes"], strict=True)
     }
     assert at_peak["activations"] > at_peak["optimizer state"] > at_peak["temporaries"]
     arguments = ("parameters", "optimizer state", "other arguments")
@@ -397,7 +399,7 @@ def test_pages_of_large_programs_leave_out_what_is_made_op_by_op(
     assert "shardcore graph FILE" in data["graph"]["reason"]
     assert data["cost"]["steps"]["time"] == []
     memory = data["cost"]["memory"]
-    assert sum(sizes[0] for sizes in memory["bytes"]) == whole["cost"]["peak_bytes"]
+    assert sum(sizes[0] for sizes in memory["charts"][0]["bytes"]) == whole["cost"]["peak_bytes"]
     for name in ("step", "peak_bytes", "mfu"):
         assert data["cost"][name] == whole["cost"][name]
     assert len(data["cost"]["collectives"]) == len(whole["cost"]["collectives"])

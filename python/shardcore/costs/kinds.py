@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -59,14 +59,15 @@ def _by_words(path: str) -> str:
 
 
 def layer_of(path: str) -> int | None:
-    """Return the first number in a path or scope, ``params['blocks'][3]`` or ``layer_3/mlp``."""
-    found = _LAYER.search(path)
+    """Return the first number in a path or scope, ``params['blocks'][3]`` or ``layer_3/mlp``; none
+    of a name in the program, ``%3``."""
+    found = None if path.startswith("%") else _LAYER.search(path)
     return None if found is None else int(found[1] or found[2])
 
 
 @dataclass(frozen=True)
 class Held:
-    """A value in memory at the peak."""
+    """A value in memory."""
 
     lifetime: Lifetime
     kind: str
@@ -82,6 +83,8 @@ class MemoryByKind:
     """Indices into ``MemoryTimeline.points``, each the fullest point of its section."""
     sizes: dict[str, list[int]]
     """For each kind the bytes at each of these points."""
+    held: list[Held]
+    """All values."""
     at_peak: list[Held]
 
 
@@ -98,21 +101,23 @@ def memory_by_kind(timeline: MemoryTimeline, ports: Iterable[Port], most: int) -
     kinds = argument_kinds(ports)
     points = timeline.points
     held = [_held(row, paths, kinds, points[row.last].direction) for row in timeline.values]
-    places = list(_fullest([point.bytes for point in points], most))
-    sizes = {}
-    for kind in KINDS:
-        changes = [0] * (len(points) + 1)
-        for each in held:
-            if each.kind == kind:
-                row = each.lifetime
-                changes[row.first] += row.value.bytes
-                changes[row.last + 1] -= row.value.bytes
-        if any(changes):
-            whole = list(accumulate(changes))
-            sizes[kind] = [whole[at] for at in places]
+    places = [max(part, key=lambda at: points[at].bytes) for part in sections(len(points), most)]
+    of_kind = {kind: [each for each in held if each.kind == kind] for kind in KINDS}
+    found = {kind: sizes(rows, len(points), places) for kind, rows in of_kind.items() if rows}
     peak = timeline.peak
     there = [each for each in held if each.lifetime.first <= peak <= each.lifetime.last]
-    return MemoryByKind(places, sizes, there)
+    return MemoryByKind(places, found, held, there)
+
+
+def sizes(held: Iterable[Held], length: int, places: Iterable[int]) -> list[int]:
+    """Return the bytes of ``held`` at each of ``places`` in a timeline of ``length`` points."""
+    changes = [0] * (length + 1)
+    for each in held:
+        row = each.lifetime
+        changes[row.first] += row.value.bytes
+        changes[row.last + 1] -= row.value.bytes
+    whole = list(accumulate(changes))
+    return [whole[at] for at in places]
 
 
 def _held(row: Lifetime, paths: Mapping[str, str], kinds: Mapping[str, str], until: str) -> Held:
@@ -126,12 +131,12 @@ def _held(row: Lifetime, paths: Mapping[str, str], kinds: Mapping[str, str], unt
     return Held(row, "activations" if is_kept else "temporaries", row.scope)
 
 
-def _fullest(sizes: Sequence[int], most: int) -> Iterator[int]:
-    """Yield the index of the largest of ``sizes`` in each of ``most`` sections of equal length."""
-    parts = min(most, len(sizes))
-    for part in range(parts):
-        inside = range(part * len(sizes) // parts, (part + 1) * len(sizes) // parts)
-        yield max(inside, key=sizes.__getitem__)
+def sections(length: int, most: int) -> list[range]:
+    """Return up to ``most`` ranges of equal length, none of them empty, that together are
+    ``range(length)``.
+    """
+    parts = min(most, length)
+    return [range(at * length // parts, (at + 1) * length // parts) for at in range(parts)]
 
 
 def column_of(places: Sequence[int], place: int) -> int:

@@ -56,7 +56,11 @@ def costs_record(before: Cost, after: Cost) -> dict[str, Any]:
     return {
         "hardware": [before.hardware.name, after.hardware.name],
         "policies": list(found.policies),
-        "totals": [[row.name, row.before, row.after] for row in found.totals],
+        "totals": [
+            *([row.name, row.before, row.after] for row in found.totals),
+            ["exposed_seconds", before.exposed_seconds, after.exposed_seconds],
+            ["mfu", before.usage.mfu, after.usage.mfu],
+        ],
         "lines": [
             [
                 row.place,

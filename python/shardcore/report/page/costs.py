@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardcore.labels import sharding_text
+from shardcore.labels import LOCAL, is_inserted
 from shardcore.report.host_table import host_lines
 from shardcore.report.page.memory import memory_record
-from shardcore.report.page.string_tables import Tables
+from shardcore.report.page.string_tables import Tables, short
 from shardcore.why.changes import changes
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def cost_record(
         "upper": cost.step_seconds_upper,
         "confidence": cost.confidence.source,
         "exposed": cost.exposed_seconds,
+        "copied": sum(each.exposed_seconds or 0 for each in cost.host.transfers),
         "mfu": usage.mfu,
         "hfu": usage.hfu,
         "tokens": usage.tokens_per_second,
@@ -97,7 +98,7 @@ def cost_record(
                 row.name,
                 row.op,
                 "x".join([*("?" if n is None else str(n) for n in row.shape), row.dtype or ""]),
-                sharding_text(row.sharding),
+                LOCAL if row.sharding is None and is_inserted(row.name) else short(row.sharding),
                 row.bytes,
                 tables.place(row.location),
             ]
@@ -128,7 +129,10 @@ def _collectives(
     row_of = []
     for each in collectives:
         place = tables.place(each.cause_location or each.location)
-        moved = sharding_text(each.operand_sharding), sharding_text(each.result_sharding)
+        moved = tuple(
+            "" if each.cause is None is text else short(text)
+            for text in (each.operand_sharding, each.result_sharding)
+        )
         key = (each.kind, each.axes, each.cause, place, moved, each.bytes)
         row = known.setdefault(key, len(rows))
         row_of.append(row)

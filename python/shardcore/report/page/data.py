@@ -77,7 +77,7 @@ def page_data(
         ),
         "no_cost": reason,
         "diagnostics": [_diagnostic(each, tables) for each in diagnosed],
-        "graph": {"reason": _TOO_LARGE} if is_large else graph_record(result),
+        "graph": {"reason": _TOO_LARGE} if is_large else graph_record(result, tables),
         "frames": {"steps": [], "left_out": 0} if is_large else frames(result, tables),
         "changes": None if against is None else _changes(against, cost, hardware, options),
     }

@@ -1,14 +1,14 @@
 // The panel at the side: a value, its picture and where its axes come from; a collective; a line.
 
 const MAX_NAMES = 60;
-const panel = element("aside", { id: "details", tabindex: -1, "aria-label": "details", hidden: true });
+const panel = element("aside", { id: "details", tabindex: -1, role: "dialog", "aria-labelledby": "details-title", hidden: true });
 let opener = null;
 
 function openPanel(title, ...children) {
   if (panel.hidden) opener = document.activeElement;
   panel.replaceChildren(
     element("button", { type: "button", class: "close", click: closePanel, "aria-label": "close" }, "×"),
-    element("h2", {}, title), ...children.filter((child) => child !== null));
+    element("h2", { id: "details-title" }, title), ...children.filter((child) => child !== null));
   panel.hidden = false;
   panel.scrollTop = 0;
   panel.focus({ preventScroll: true });
@@ -58,9 +58,8 @@ function stackLinks(place) {
 }
 
 function lineLink(at) {
-  const target = document.getElementById(lineId(at[0], at[1]));
-  if (!target) return lineText(at);
-  return element("button", { type: "button", class: "link", click: () => showLine(target) }, lineText(at));
+  if (!shownLines.has(lineId(at[0], at[1]))) return lineText(at);
+  return element("button", { type: "button", class: "link", click: () => showLine(lineId(at[0], at[1])) }, lineText(at));
 }
 
 // Where each axis comes from: the steps back to what the user wrote.
@@ -118,7 +117,7 @@ function openCollective(row) {
     facts([
       ["runs", String(row.count)],
       ["time of all runs", secondsText(row.seconds)],
-      ["gathered array", bytesText(row.bytes)],
+      ["whole array", bytesText(row.bytes)],
       ["a device sends", bytesText(row.sent)],
       ["because of", row.cause ?? ""],
       ["from", row.from],

@@ -33,7 +33,7 @@ SCRIPTS = (
     "timeline.js",
     "memory.js",
     "changes.js",
-    "frames.js",
+    "graph.js",
     "main.js",
 )
 """The scripts, in the order in which they are joined."""

@@ -9,7 +9,7 @@ const textOf = (number) => (number < 0 ? "" : data.texts[number]);
 const stackOf = (number) => (number < 0 ? [] : data.stacks[number]);
 const placeOf = (number) => stackOf(number)[data.tops[number]];
 const shardingOf = (number) => (number < 0 ? null : data.shardings[number]);
-const shortSharding = (number) => (number < 0 ? "no sharding" : data.shardings[number].short);
+const shortSharding = (number) => (number < 0 ? "replicated" : data.shardings[number].short);
 
 // An element with attributes; functions are listeners. Children are elements or text.
 function element(tag, attributes = {}, ...children) {
@@ -30,6 +30,21 @@ function fill(made, attributes, children) {
     else if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
   }
   made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+}
+
+// A chart of the width of its place: drawn anew when that changes, and at the width of paper before it is printed.
+const PAPER = 700;
+function fitted(chart, draw) {
+  let width = 0;
+  const fit = (wide) => {
+    if (!wide || wide === width) return;
+    width = wide;
+    draw(width);
+  };
+  const seen = () => fit(Math.round(chart.getBoundingClientRect().width));
+  new ResizeObserver(seen).observe(chart);
+  window.addEventListener("beforeprint", () => fit(PAPER));
+  window.addEventListener("afterprint", seen);
 }
 
 function section(id, title, ...children) {

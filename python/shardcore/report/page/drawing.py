@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shardcore.report.graph.svg import cut, shapes
+from shardcore.report.page.string_tables import ABSENT
 from shardcore.why.steps import short
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ MAX_FRAMES = 5000
 """Later frames are left out of the page."""
 
 
-def graph_record(result: Result) -> dict[str, Any]:
+def graph_record(result: Result, tables: Tables) -> dict[str, Any]:
     """Return the shapes of the graph of ``result``, or the reason why there are none."""
     graph = result.graph()
     if not graph.nodes:
@@ -35,11 +36,15 @@ def graph_record(result: Result) -> dict[str, Any]:
                 "title": "\n".join(node.lines) if any(map(_is_cut, node.lines)) else None,
                 "annotated": node.annotated,
                 "value": node.value,
+                "place": ABSENT if node.kind == "tensor" else tables.place(node.location),
                 "box": list(box),
             }
             for node, box in zip(graph.nodes, drawn.boxes, strict=True)
         ],
-        "edges": [[path, again] for path, again in drawn.paths],
+        "edges": [
+            [*edge, path, again]
+            for edge, (path, again) in zip(graph.edges, drawn.paths, strict=True)
+        ],
         "layers": [[*box, times] for box, times in drawn.layers],
     }
 

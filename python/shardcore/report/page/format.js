@@ -16,7 +16,8 @@ const SECONDS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
 const COUNTS = [["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3], ["", 1]];
 
 const bytesText = (value) => (value === null ? "" : inUnits(value, BYTES));
-const secondsText = (value) => (value ? inUnits(value, SECONDS) : "0");
+const secondsText = (value) => (!value ? "0" : Math.abs(value) < 1e-9 ? "< 1 ns" : inUnits(value, SECONDS));
+const percent = (share) => (share && share < 1e-3 ? "< 0.1 %" : `${Number((100 * share).toPrecision(3))} %`);
 const countText = (value) => inUnits(value, COUNTS);
 const countOf = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
@@ -26,8 +27,10 @@ function placeText(place) {
   return top ? lineText(top) : "";
 }
 
+const baseName = (path) => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
+
 function lineText([file, line]) {
-  const name = file.slice(file.lastIndexOf("/") + 1);
+  const name = baseName(file);
   return line ? `${name}:${line}` : name;
 }
 

@@ -7,37 +7,54 @@ function card(title, value, note, kind = "") {
 // What the other result has, where there is one.
 function wasText(name, format) {
   const row = data.changes?.totals?.find(([one]) => one === name);
-  return row && row[1] !== row[2] ? `; before: ${format(row[1])}` : "";
+  return row && row[1] !== row[2] ? `before: ${format(row[1])}` : "";
 }
 
-const percent = (share) => (share && share < 1e-3 ? "< 0.1 %" : `${Number((100 * share).toPrecision(3))} %`);
+// What the page is about: mesh, devices, chip.
+function subject() {
+  const meshes = data.meshes.map(([, axes]) => {
+    const devices = axes.reduce((product, [, size]) => product * size, 1);
+    return `${axes.map(([name, size]) => `${name}=${size}`).join(", ") || "no axes"} (${countOf(devices, "device")})`;
+  });
+  const chip = data.cost ? `predicted for one device of ${data.cost.hardware}, policy ${data.cost.policy}` : `its cost is not known: ${data.no_cost}`;
+  return [meshes.length ? `${meshes.length > 1 ? "meshes" : "mesh"} ${meshes.join(" and ")}` : "", chip,
+    `sharded as by the Shardy of jaxlib ${data.summary.shardy}`].filter(Boolean).join("; ");
+}
 
 function overview() {
-  const { before, after } = data.summary;
   const { cost } = data;
-  const cards = [];
-  if (cost) {
-    const sent = cost.collectives.reduce((sum, row) => sum + row.count, 0);
-    cards.push(
-      card("memory", cost.fits ? "fits" : "DOES NOT FIT", `${bytesText(cost.peak_bytes)} at the peak of `
-        + `${bytesText(cost.hbm_bytes)}, ${cost.hardware}${wasText("peak_bytes", bytesText)}`, cost.fits ? "good" : "bad"),
-      card("predicted step", secondsText(cost.step), `90 %: ${secondsText(cost.low)} to ${secondsText(cost.upper)}`
-        + wasText("step_seconds", secondsText)),
-      card("MFU", percent(cost.mfu), `HFU ${percent(cost.hfu)}`
-        + (cost.tokens ? `, ${countText(cost.tokens)} tokens/s` : "")),
-      card("compute", secondsText(cost.compute), `${countText(cost.flops)}FLOPs${wasText("compute_seconds", secondsText)}`),
-      card("collectives", secondsText(cost.comm), `${secondsText(cost.exposed)} exposed, ${countOf(sent, "run")}`
-        + wasText("comm_seconds", secondsText)));
-  }
-  cards.push(card("sharded values", `${after.sharded_values} of ${after.values}`, `annotated: ${before.sharded_values}`));
-  const notes = cost ? [`one device of ${cost.hardware}, policy ${cost.policy}`, `the interval is ${cost.confidence}`, ...cost.notes]
-    : [`its cost is not known: ${data.no_cost}`];
-  const [compute, links] = cost?.not_timed ?? [0, 0];
-  notes.push(`sharded as by the Shardy of jaxlib ${data.summary.shardy}`);
+  if (!cost) return element("div", {}, element("p", { class: "quiet" }, sharded()));
+  const runs = cost.collectives.reduce((sum, row) => sum + row.count, 0);
+  const computing = Math.max(cost.step - cost.exposed - cost.copied, 0);
+  const ofStep = (seconds) => (cost.step ? `${percent(seconds / cost.step)} of it` : "");
+  const note = (...texts) => texts.filter(Boolean).join("; ");
+  const cards = [
+    card("memory", cost.fits ? "fits" : "does not fit", note(`peak ${bytesText(cost.peak_bytes)} of ${bytesText(cost.hbm_bytes)}`,
+      wasText("peak_bytes", bytesText)), cost.fits ? "good" : "bad"),
+    card("predicted step", secondsText(cost.step), note(`90 % of steps: ${secondsText(cost.low)} to ${secondsText(cost.upper)}`,
+      wasText("step_seconds", secondsText))),
+    card("MFU", percent(cost.mfu), note(`HFU ${percent(cost.hfu)}`, rateText(cost), wasText("mfu", percent))),
+    card("computing", secondsText(computing), note(ofStep(computing), `${secondsText(cost.compute)} at the chip's peak`,
+      `${countText(cost.flops)}FLOPs`)),
+    card("waiting for collectives", secondsText(cost.exposed), note(ofStep(cost.exposed),
+      `${countOf(runs, "run")}, ${secondsText(cost.comm)} at the links' peak`, wasText("exposed_seconds", secondsText))),
+    ...(cost.copied ? [card("waiting for the host", secondsText(cost.copied), ofStep(cost.copied))] : []),
+  ];
+  const notes = [`Where the interval comes from: ${cost.confidence}`, ...cost.notes, sharded()];
+  const [compute, links] = cost.not_timed;
   if (compute) notes.push(`the work of ${countOf(compute, "op")} is not known`);
   if (links) notes.push(`the time of ${countOf(links, "exchange")} is not known`);
   return element("div", {}, element("div", { class: "cards" }, ...cards),
     element("p", { class: "quiet" }, notes.join("; ")), bestChanges());
+}
+
+function sharded() {
+  const { before, after } = data.summary;
+  return `${after.sharded_values.toLocaleString("en")} of ${countOf(after.values, "value")} are sharded, ${before.sharded_values.toLocaleString("en")} by annotations`;
+}
+
+function rateText({ tokens }) {
+  return tokens ? `${countText(tokens)} tokens/s` : "";
 }
 
 // The changes worth most, each of which was tried by itself.
@@ -103,14 +120,14 @@ document.addEventListener("keydown", (event) => {
   }
 });
 window.addEventListener("beforeprint", () => {
-  for (const block of document.querySelectorAll("details")) block.open = true;
+  for (const block of document.querySelectorAll("details:not(#live)")) block.open = true;
 });
 
 const sections = [diagnosticsSection(), changesSection(), sourceSection(), memorySection(), collectivesSection(), portsSection("arguments", "Arguments", data.arguments),
-  portsSection("results", "Results", data.results), modulesSection(), timelineSection(), graphSection(),
-  framesSection(), valuesSection()]
+  portsSection("results", "Results", data.results), modulesSection(), timelineSection(), graphSection(), valuesSection()]
   .filter((made) => made !== null);
 document.body.append(
-  element("header", {}, element("h1", {}, data.title), overview()),
+  element("a", { class: "skip", href: "#main" }, "to the sections"),
+  element("header", {}, element("h1", { title: data.title }, baseName(data.title)), element("p", { class: "quiet" }, subject()), overview()),
   tools(sections),
-  element("main", {}, ...sections), panel);
+  element("main", { id: "main", tabindex: -1 }, ...sections), panel);

@@ -36,14 +36,26 @@ function modulesSection() {
 function functionsSection() {
   const notes = byLine();
   const rows = data.files.flatMap(({ name: file, blocks }) => blocks.map(({ name, first, lines }) => {
-    const times = lines.map((_, at) => notes.get(lineId(file, first + at))?.seconds ?? 0);
-    return { name, first, file, seconds: times.reduce((a, b) => a + b, 0) };
+    const inside = lines.map((_, at) => notes.get(lineId(file, first + at)) ?? NOTHING);
+    const sent = inside.flatMap((line) => line.collectives);
+    return { name, place: [file, first], seconds: inside.reduce((sum, line) => sum + line.seconds, 0),
+      collectives: sent.reduce((sum, row) => sum + row.count, 0), bytes: sent.reduce((sum, row) => sum + row.sent, 0) };
   })).filter(({ name, seconds }) => name && seconds >= LEAST_SECONDS).sort((a, b) => b.seconds - a.seconds);
   if (!rows.length) return null;
   return section("modules", "Modules", element("p", { class: "quiet" },
     "The program names no scopes: these are its functions. jax.named_scope names others."),
-  ...rows.map(({ name, first, file, seconds }) => element("div", { class: "module" }, element("b", { class: "mono" }, name),
-    ` ${moduleText({ seconds, passes: new Map() }, data.cost.step)}, ${lineText([file, first])}`)));
+  makeTable({
+    name: "Modules", rows,
+    search: (row) => ({ text: `${row.name} ${lineText(row.place)}`.toLowerCase(), axes: [sought.axis], was: 0 }),
+    columns: [
+      { name: "function", text: (row) => row.name, kind: "mono" },
+      { name: "time", text: (row) => secondsText(row.seconds), key: (row) => row.seconds, number: true },
+      { name: "of the step", text: (row) => percent(row.seconds / data.cost.step), key: (row) => row.seconds, number: true },
+      { name: "collectives", text: (row) => String(row.collectives), key: (row) => row.collectives, number: true },
+      { name: "sent", text: (row) => bytesText(row.bytes), key: (row) => row.bytes, number: true },
+      { name: "source", text: (row) => lineText(row.place), cell: (row) => lineLink(row.place) },
+    ],
+  }));
 }
 
 function branches({ inner }, whole, depth) {
@@ -58,7 +70,7 @@ function branches({ inner }, whole, depth) {
 }
 
 function moduleText({ seconds, collectives, bytes, passes }, whole) {
-  const share = whole ? ` (${Math.round((100 * seconds) / whole)} %)` : "";
+  const share = whole ? ` (${percent(seconds / whole)})` : "";
   const parts = PASSES.filter((pass) => passes.get(pass)).map((pass) => `${pass} ${secondsText(passes.get(pass))}`);
   const sent = collectives ? [countOf(collectives, "collective"), `${bytesText(bytes)} sent`] : [];
   return [`${secondsText(seconds)}${share}`, ...(parts.length > 1 ? parts : []), ...sent].join(", ");

@@ -4,14 +4,21 @@ const MAX_CHIPS = 4;
 // Less is not told.
 const LEAST_SECONDS = 5e-10;
 const MAX_OPEN_LINES = 800;
+// Functions that take less of the step than this are closed.
+const OPEN_SHARE = 0.01;
 
 const lineId = (file, line) => `line-${file}:${line}`;
+// The ids of the lines that the page shows.
+const shownLines = new Set(data.files.flatMap(({ name, blocks }) => blocks.flatMap(({ first, lines, numbers }) =>
+  lines.map((_, at) => lineId(name, numbers?.[at] ?? first + at)))));
 
-function showLine(target) {
+function showLine(id) {
+  const target = document.getElementById(id);
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   target.scrollIntoView({ block: "center" });
   for (const old of document.querySelectorAll(".marked")) old.classList.remove("marked");
   target.classList.add("marked");
+  target.focus({ preventScroll: true });
 }
 
 // Rows, collectives and time of each line.
@@ -33,6 +40,8 @@ function byLine() {
   }
   return lines;
 }
+
+const isWhole = (row) => row.was === SAME && shortSharding(row.sharding) === shortSharding(-1);
 
 const NOTHING = { rows: [], collectives: [], diagnostics: [], seconds: 0 };
 
@@ -73,11 +82,16 @@ function sourceSection() {
     blocks.push(element("p", { class: "quiet" }, left));
   }
   if (!blocks.length) blocks.push(element("p", { class: "quiet" }, "no line of a source is known"));
-  return section("source", "Source", ...blocks);
+  const legend = data.cost ? element("p", { class: "quiet" }, "Beside each line: its part of the step, the ",
+    element("span", { class: "chip" }, "shardings"), " of its values with how many values have them, and its ",
+    element("span", { class: "chip moved" }, "collectives"), " with how often they run and their time. Each opens.") : null;
+  return section("source", "Source", legend, ...blocks);
 }
 
-function sourceBlock(title, lines, isOpen) {
+function sourceBlock(title, lines, canOpen) {
   const seconds = lines.reduce((sum, line) => sum + line.seconds, 0);
+  const isOpen = canOpen && (!data.cost?.times.length || lines.some((line) => line.diagnostics.length)
+    || seconds >= OPEN_SHARE * data.cost.step || lines.every((line) => line.id === null));
   const collectives = lines.reduce((sum, line) => sum + line.collectives.reduce((some, row) => some + row.count, 0), 0);
   const sums = [seconds >= LEAST_SECONDS ? secondsText(seconds) : "", collectives ? countOf(collectives, "collective") : ""];
   const body = element("div", { class: "code" });
@@ -100,7 +114,7 @@ function sourceLine(line) {
   const redraw = () => notes.replaceChildren(...chips(line));
   watchers.push(redraw);
   redraw();
-  return element("div", { class: line.isBare ? "line bare" : "line", id: line.id },
+  return element("div", { class: line.isBare ? "line bare" : "line", id: line.id, tabindex: -1 },
     element("span", { class: "number" }, String(line.number)),
     element("code", {}, line.code || " "),
     element("span", { class: "time" }, line.seconds >= LEAST_SECONDS ? secondsText(line.seconds) : ""), notes);
@@ -112,16 +126,16 @@ function chips(line) {
   for (const row of line.rows) {
     const { text, axes, was } = (row.sought ??= valueSearch(row));
     if (!isSought(text, axes, was)) continue;
-    const key = `${row.sharding} ${row.was}`;
+    const key = `${shortSharding(row.sharding)} ${row.was}`;
     if (!shardings.has(key)) shardings.set(key, []);
     shardings.get(key).push(row);
   }
   const times = (rows) => rows.reduce((sum, row) => sum + row.times, 0);
-  const found = [...shardings.values()].sort((a, b) => (a[0].sharding < 0) - (b[0].sharding < 0) || times(b) - times(a));
+  const found = [...shardings.values()].sort((a, b) => isWhole(a[0]) - isWhole(b[0]) || times(b) - times(a));
   const shown = found.slice(0, MAX_CHIPS).map((rows) => {
     const open = () => (rows.length === 1 ? openValue(rows[0]) : openRows(`Line ${line.number}`, rows, []));
     const count = times(rows) > 1 ? ` ×${times(rows)}` : "";
-    return element("button", { type: "button", class: rows[0].sharding < 0 ? "chip quiet" : "chip", click: open },
+    return element("button", { type: "button", class: isWhole(rows[0]) ? "chip quiet" : "chip", click: open },
       shardingFact(rows[0].sharding, rows[0].was), count);
   });
   const rest = found.slice(MAX_CHIPS).flat();

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from shardcore._core import TensorSharding, is_installed
+from shardcore.labels import REPLICATED, sharding_text
 
 T = TypeVar("T", bound=Hashable)
 
 ABSENT = -1
 """The number that stands for ``None``."""
+
+_WHOLE = re.compile(r"(\[(\{\}(, \{\})*)?\])?")
+"""The text of no sharding, or of one that shards no dim."""
 
 
 class Numbered(Generic[T]):
@@ -88,14 +93,18 @@ def split_place(place: str) -> tuple[str, int, int]:
     return file, numbers[0], numbers[1]
 
 
+def short(sharding: str | None) -> str:
+    """A sharding's text without its mesh; a word if every device holds the whole value."""
+    text = sharding_text(sharding)
+    return REPLICATED if _WHOLE.fullmatch(text) else text
+
+
 def _details(sharding: TensorSharding) -> dict[str, Any]:
     """The data from which a picture of ``sharding`` is drawn."""
     mesh = sharding.mesh
     text = str(sharding)
-    at = text.find(", [")
-    details: dict[str, Any] = {"text": text, "short": text[at + 2 : -1] if at >= 0 else text}
     axes = {axis.name for dim in sharding.dims for axis in dim.axes}
-    details["axes"] = sorted(axes)
+    details: dict[str, Any] = {"text": text, "short": short(text), "axes": sorted(axes)}
     if mesh is None:
         return details
     details["unreduced"] = [str(axis) for axis in sharding.unreduced]
