@@ -132,8 +132,10 @@ def of_page(result: Result, cost: Cost) -> Iterator[Figures]:
     }
     yield {"step": sum(page["steps"]["time"]) * 1e-12, "peak": max(page["steps"]["live"])}
     yield {"step": sum(row["seconds"] for row in page["scopes"])}
-    sums = [sum(sizes) for sizes in zip(*page["memory"]["bytes"], strict=True)]
-    yield {"peak": sums[page["memory"]["peak"]]}
+    memory = page["memory"]
+    for chart in memory["charts"]:
+        yield {"peak": sum(sizes[memory["peak"]] for sizes in chart["bytes"])}
+    yield {"step": memory["starts"][-1] * 1e-12}
     yield {"peak": sum(row[4] for row in page["live"])} if page["num_live"] <= 200 else {}
 
 

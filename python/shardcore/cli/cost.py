@@ -16,7 +16,7 @@ from shardcore.cli.options import (
     warn,
     write,
 )
-from shardcore.cli.where import add_hardware, cost_options
+from shardcore.cli.where import add_hardware, add_tokens, cost_options
 from shardcore.compilers import COMPILERS
 from shardcore.partition.partitioned import POLICIES
 
@@ -55,13 +55,7 @@ def add(commands: Any) -> None:
         help="the most bytes of collectives that run as one: 30MiB, 0 for none, or by kind: "
         "all_reduce=30MiB,all_gather=0 [that of the chip]",
     )
-    parser.add_argument(
-        "--tokens",
-        type=_tokens,
-        metavar="N",
-        help="the tokens of a step, over all devices [the size of the first argument of integers "
-        "with two dims]",
-    )
+    add_tokens(parser)
     parser.add_argument(
         "--improve",
         type=_passes,
@@ -182,12 +176,6 @@ def _passes(text: str) -> str:
         return check_passes(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _tokens(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text[:18]):
-        raise argparse.ArgumentTypeError(f"expected a number of tokens above 0, got {text!r}")
-    return int(text)
 
 
 def _check_memory(options: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from shardcore.cli.options import (
     warn,
     write,
 )
-from shardcore.cli.where import add_hardware, cost_options
+from shardcore.cli.where import add_hardware, add_tokens, cost_options
 from shardcore.partition.partitioned import POLICIES
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def add(commands: Any) -> None:
         help="what makes the program of one device [xla]",
     )
     add_hardware(parser, default="tpu-v5p")
+    add_tokens(parser)
     parser.add_argument(
         "--legalize-chlo",
         action="store_true",
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
             for path in paths
         ]
     warn(results[0])
-    how = {"policy": options.policy, **cost_options(options)}
+    how = {"policy": options.policy, "tokens": options.tokens, **cost_options(options)}
     if options.output:
         against = results[1] if len(results) > 1 else None
         results[0].report(

@@ -87,6 +87,23 @@ def add_hardware(
     )
 
 
+def add_tokens(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tokens``."""
+    parser.add_argument(
+        "--tokens",
+        type=_tokens,
+        metavar="N",
+        help="the tokens of a step, over all devices [the size of the first argument of integers "
+        "with two dims]",
+    )
+
+
+def _tokens(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text[:18]):
+        raise argparse.ArgumentTypeError(f"expected a number of tokens above 0, got {text!r}")
+    return int(text)
+
+
 def mesh(text: str) -> Mesh:
     """The mesh in ``text``, ``data=8,model=4``; used as the type of an argument."""
     from shardcore.calculus.notation_parser import parse_mesh

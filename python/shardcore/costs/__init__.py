@@ -9,7 +9,8 @@
 :mod:`~.scopes`        the sums by scope (JAX's ``named_scope``)
 :mod:`~.memory`        the values in memory over time
 :mod:`~.host`          memory, copies and computation on the host
-:mod:`~.usage`         MFU, HFU, tokens a second
+:mod:`~.usage`         MFU, HFU, tokens or examples a second
+:mod:`~.batch`         how many tokens or examples a step has
 :mod:`~.build`         computes times from these figures
 :mod:`~.rates`         times of ops on a chip
 :mod:`~.combine`       collectives that are combined into one
@@ -114,7 +115,8 @@ def cost(
         dcn: bytes per second that each chip sends to other slices or nodes, in one direction; by
             default the chip's figure.
         tokens: the number of tokens of a step, over all devices; by default the size of the first
-            integer argument with two dims, batch and time.
+            integer argument with two dims, batch and time, or more; see :class:`Usage` for steps
+            without one.
         combine: the most bytes of collectives that are combined into one, ``"30MiB"``, 0 for none,
             or by kind: ``{"all_reduce": "30MiB", "all_gather": 0}``; by default the chip's
             threshold.

@@ -142,7 +142,6 @@ def timed(
         uncounted=tuple(uncounted),
         loops=tuple(LoopTrips(**row) for row in figures.loops()),
         notes=(*links.notes, *([SATURATED] if figures.is_saturated else [])),
-        tokens=figures.tokens(),
         is_saturated=figures.is_saturated,
     )
 

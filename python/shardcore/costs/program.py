@@ -82,7 +82,8 @@ class Cost:
     notes: tuple[str, ...] = ()
     """Remarks on the mapping of the mesh to the chips, or on the figures."""
     tokens: int | None = None
-    """The number of tokens of a step, over all devices; ``None`` if it is unknown."""
+    """The number of tokens of a step, over all devices, if it was given; :attr:`usage` has what
+    arguments tell."""
     is_saturated: bool = False
     """Whether figures are only lower bounds, because a tensor has 2^96 bytes or more, or a count is
     2^128 or more."""
@@ -174,9 +175,10 @@ class Cost:
 
     @property
     def usage(self) -> Usage:
-        """How well the step uses the chip: MFU, HFU, recomputation, tokens per second."""
+        """How well the step uses the chip: MFU, HFU, recomputation, tokens or examples per
+        second."""
         peak = self.hardware.flops["bf16"]
-        return usage(self.rows.product_flops, self.step_seconds, peak, self.tokens)
+        return usage(self.rows.product_flops, self.step_seconds, peak, self.tokens, self.rows.batch)
 
     @property
     def not_in_step(self) -> NotInStep:

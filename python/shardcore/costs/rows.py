@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
+from shardcore.costs.batch import Batch, batch_of
 from shardcore.costs.host import DIRECTIONS
 from shardcore.costs.kernels import Kernel, kernels_of
 from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
@@ -63,6 +64,11 @@ class Rows:
         """What its collectives ask why they are there; ``None`` of a copy that was pickled."""
         found: Trial | None = vars(self).get("_trial")
         return found
+
+    @cached_property
+    def batch(self) -> Batch | None:
+        """What the arguments of the program of all devices tell of its tokens or examples."""
+        return None if self._trial is None else batch_of(self._trial.local.result.arguments())
 
     @property
     def sent_bytes(self) -> int:
@@ -271,7 +277,8 @@ class Rows:
         kept = self.steps, self.scopes, self.product_flops
         hosts = self.xla_cpu_peak_bytes, self.flops_counting_loops_once
         on_host = self.host_memory_peak_bytes, self.host_live_at_peak
-        return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host, self.kernels)
+        rest = self.kernels, self.batch
+        return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host, *rest)
 
 
 def _outside(
@@ -297,6 +304,7 @@ def _rows(
     host_memory_peak_bytes: int,
     host_live_at_peak: tuple[LiveValue, ...],
     kernels: tuple[Kernel, ...],
+    batch: Batch | None,
 ) -> Rows:
     """Rows made from the given data."""
     rows = Rows.__new__(Rows)
@@ -308,6 +316,7 @@ def _rows(
     vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
     vars(rows).update(host_memory_peak_bytes=host_memory_peak_bytes)
     vars(rows).update(host_live_at_peak=host_live_at_peak, kernels=kernels)
+    vars(rows).update(batch=batch)
     return rows
 
 

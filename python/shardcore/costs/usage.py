@@ -1,4 +1,5 @@
-"""How well a step uses the chip: model FLOPs, MFU, HFU, recomputation, tokens per second.
+"""How well a step uses the chip: model FLOPs, MFU, HFU, recomputation, tokens or examples per
+second.
 
 As usual, only matrix products, convolutions and kernels count. Model FLOPs are those of the global
 program divided by the number of devices: replicated computation counts once, and so does
@@ -11,7 +12,10 @@ altogether.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from shardcore.costs.batch import Batch
 
 
 class ProductFlops(NamedTuple):
@@ -52,6 +56,13 @@ class Usage:
     tokens: int | None
     """The number of tokens of a step, over all devices; ``None`` if it is unknown."""
     tokens_per_second: float | None
+    examples: int | None = None
+    """The number of examples of a step, such as images, over all devices; ``None`` if it is
+    unknown, or its tokens are known."""
+    examples_per_second: float | None = None
+    counted_in: str | None = None
+    """The argument whose elements are the tokens, or whose rows are the examples; ``None`` if they
+    are unknown or given."""
 
     @property
     def recomputed_share(self) -> float:
@@ -83,7 +94,11 @@ class Usage:
 
 
 def usage(
-    flops: ProductFlops, seconds: float, flops_per_second: float, tokens: int | None
+    flops: ProductFlops,
+    seconds: float,
+    flops_per_second: float,
+    tokens: int | None,
+    batch: Batch | None,
 ) -> Usage:
     """Return how well a step of ``seconds`` uses a chip.
 
@@ -91,9 +106,16 @@ def usage(
         flops: FLOPs of products and kernels.
         seconds: the step time.
         flops_per_second: the chip's peak.
-        tokens: the tokens of a step, if known.
+        tokens: the tokens of a step, if they are given.
+        batch: otherwise what its arguments tell.
     """
     available = seconds * flops_per_second
+    examples = None
+    if tokens is None and batch is not None:
+        tokens = batch.count if batch.unit == "tokens" else None
+        examples = batch.count if batch.unit == "examples" else None
+    else:
+        batch = None
     return Usage(
         model_flops=flops.first,
         recomputed_flops=flops.again,
@@ -102,5 +124,12 @@ def usage(
         mfu=flops.first / available if available else 0.0,
         hfu=flops.executed / available if available else 0.0,
         tokens=tokens,
-        tokens_per_second=None if tokens is None or not seconds else tokens / seconds,
+        tokens_per_second=_rate(tokens, seconds),
+        examples=examples,
+        examples_per_second=_rate(examples, seconds),
+        counted_in=None if batch is None else batch.argument,
     )
+
+
+def _rate(count: int | None, seconds: float) -> float | None:
+    return None if count is None or not seconds else count / seconds

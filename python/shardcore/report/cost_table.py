@@ -119,17 +119,26 @@ def _overview(cost: Cost) -> str:
 
 
 def _usage(found: Usage) -> list[str]:
-    """The line on MFU and so on; empty if the step has neither products nor tokens."""
+    """The line on MFU and so on; empty if the step has neither products nor known tokens."""
     parts = [f"MFU {found.mfu:.1%}", f"HFU {found.hfu:.1%}"] if found.hfu else []
     if found.recomputed_flops:
         parts.append(f"{found.recomputed_share:.1%} recomputed")
     if found.replicated_share > _SHOWN_SHARE:
         parts.append(f"{found.replicated_share:.1%} computed on several devices alike")
-    if found.tokens_per_second is not None:
-        parts.append(f"{found.tokens_per_second:.4g} tokens/s")
+    parts += _rate(found)
     if found.hfu and found.other_share > _SHOWN_OTHER:
         parts.append(f"without {_flops(found.other_flops)} of other ops")
     return [f"  use          {', '.join(parts)}"] if parts else []
+
+
+def _rate(found: Usage) -> list[str]:
+    """The tokens or examples per second, or how to have them; empty without products."""
+    source = "" if found.counted_in is None else f" (counted in {found.counted_in})"
+    if found.tokens_per_second is not None:
+        return [f"{found.tokens_per_second:.4g} tokens/s{source}"]
+    if found.examples_per_second is not None:
+        return [f"{found.examples_per_second:.4g} examples/s{source}"]
+    return ["tokens/s unknown without --tokens"] if found.hfu else []
 
 
 def _not_in_step(missing: NotInStep) -> list[str]:

@@ -79,6 +79,8 @@ def cost_record(
         "mfu": usage.mfu,
         "hfu": usage.hfu,
         "tokens": usage.tokens_per_second,
+        "examples": usage.examples_per_second,
+        "counted_in": usage.counted_in,
         "best": [{**each.record(), "place": tables.place(each.location)} for each in tried.best],
         "tried": tried.tried,
         "compute": cost.compute_seconds,

@@ -53,16 +53,16 @@ function graphView(graph, frames) {
     else openNode(graph, at, show);
     event.preventDefault();
   });
+  // In full size, where the panel does not hide it.
   function show(at) {
     if (scale < 0.8) zoom(1);
-    groups[at].focus();
-    groups[at].scrollIntoView({ block: "center", inline: "center" });
+    const [x, y, width, height] = graph.nodes[at].box;
+    view.scrollLeft = (x + MARGIN + width / 2) * scale - view.clientWidth / 4;
+    view.scrollTop = (y + MARGIN + height / 2) * scale - view.clientHeight / 2;
+    view.scrollIntoView({ block: "nearest" });
   }
   groups.forEach((group, at) => {
-    group.addEventListener("click", () => {
-      show(at);
-      openNode(graph, at, show);
-    });
+    group.addEventListener("click", () => openNode(graph, at, show));
     group.addEventListener("focus", () => {
       for (const other of groups) other.setAttribute("tabindex", other === group ? 0 : -1);
     });
@@ -106,20 +106,19 @@ function openNode(graph, at, show) {
   const row = kind === "tensor" ? [...data.arguments, ...data.values].find(({ names }) => names.includes(value)) : null;
   const [name, ...rest] = title ? title.split("\n") : lines;
   const neighbours = (numbers) => (numbers.length ? element("ul", { class: "rows" }, ...numbers.map((number) => element("li", {},
-    element("button", { type: "button", class: "link", click: () => {
-      show(number);
-      openNode(graph, number, show);
-    } }, graph.nodes[number].lines.join(", "))))) : "");
+    element("button", { type: "button", class: "link", click: () => openNode(graph, number, show) },
+      graph.nodes[number].lines.join(", "))))) : "");
   const line = /^(.*):(\d+)$/.exec(name);
   const file = line && kind !== "tensor" ? data.files.find((one) => baseName(one.name) === line[1]) : null;
   openPanel(name, facts([
     ["kind", kind === "ops" ? "a group of ops" : kind],
-    ["", rest.join(", ")],
+    [kind === "ops" ? "contents" : "type", rest.join(", ")],
     ["source", place >= 0 ? stackLinks(place) : file ? lineLink([file.name, Number(line[2])]) : ""],
-    ["of", neighbours(graph.edges.filter(([, target]) => target === at).map(([source]) => source))],
-    ["for", neighbours(graph.edges.filter(([source]) => source === at).map(([, target]) => target))],
+    ["from", neighbours(graph.edges.filter(([, target]) => target === at).map(([source]) => source))],
+    ["to", neighbours(graph.edges.filter(([source]) => source === at).map(([, target]) => target))],
     ["more", row ? element("button", { type: "button", class: "link", click: () => openValue(row) }, "its devices, and why") : ""],
   ]));
+  show(at);
 }
 
 // Propagation as frames: which visit changed which value.

@@ -41,6 +41,7 @@ function overview() {
     ...(cost.copied ? [card("waiting for the host", secondsText(cost.copied), ofStep(cost.copied))] : []),
   ];
   const notes = [`Where the interval comes from: ${cost.confidence}`, ...cost.notes, sharded()];
+  if (cost.counted_in) notes.push(`${cost.tokens ? "tokens" : "examples"} are counted in ${cost.counted_in}`);
   const [compute, links] = cost.not_timed;
   if (compute) notes.push(`the work of ${countOf(compute, "op")} is not known`);
   if (links) notes.push(`the time of ${countOf(links, "exchange")} is not known`);
@@ -48,13 +49,14 @@ function overview() {
     element("p", { class: "quiet" }, notes.join("; ")), bestChanges());
 }
 
+function rateText({ tokens, examples, hfu }) {
+  if (!tokens && !examples) return hfu ? "tokens/s unknown without --tokens" : "";
+  return `${countText(tokens ?? examples)} ${tokens ? "tokens" : "examples"}/s`;
+}
+
 function sharded() {
   const { before, after } = data.summary;
   return `${after.sharded_values.toLocaleString("en")} of ${countOf(after.values, "value")} are sharded, ${before.sharded_values.toLocaleString("en")} by annotations`;
-}
-
-function rateText({ tokens }) {
-  return tokens ? `${countText(tokens)} tokens/s` : "";
 }
 
 // The changes worth most, each of which was tried by itself.

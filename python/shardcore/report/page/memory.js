@@ -133,7 +133,7 @@ function peakTable(found) {
     columns: [
       { name: "kind", text: (row) => row.kind, cell: (row) => element("span", { class: "kind" },
         keyOf("kind", row.kind), row.kind) },
-      { name: "argument, or op that makes it", text: (row) => shortOp(row.name), kind: "mono" },
+      { name: "argument, or scope or op that makes it", text: (row) => shortOp(row.name), kind: "mono" },
       { name: "values", text: (row) => String(row.times), key: (row) => row.times, number: true },
       { name: "bytes a device", text: (row) => bytesText(row.bytes), key: (row) => row.bytes, number: true },
       { name: "of the peak", text: (row) => percent(row.bytes / whole), key: (row) => row.bytes, number: true },
