@@ -89,15 +89,20 @@ def test_the_graph_is_walked_by_keys(gpt: Browser) -> None:
     gpt.press("ArrowRight")
     second = gpt.run("document.activeElement.getAttribute('aria-label')")
     assert second != first
+    wide = "document.querySelector('#graph svg').getBoundingClientRect().width"
+    whole = gpt.run(wide)
+    gpt.press("+")
+    assert gpt.run(wide) > whole
+    gpt.press("0")
+    assert gpt.run(wide) == whole
+    # What is opened is shown in full size, left of the panel.
     gpt.press("Enter")
     assert texts(gpt, "#details h2")[0] in second
+    assert gpt.run(wide) > whole
+    right = "document.querySelector('#graph g.open').getBoundingClientRect().right"
+    assert gpt.run(right) <= gpt.run("document.getElementById('details').getBoundingClientRect().x")
     gpt.press("Escape")
-    wide = "document.querySelector('#graph svg').getBoundingClientRect().width"
-    before = gpt.run(wide)
-    gpt.press("+")
-    assert gpt.run(wide) > before
-    gpt.press("0")
-    assert gpt.run(wide) == before
+    assert gpt.run("document.activeElement.getAttribute('aria-label')") == second
 
 
 def test_the_timeline_opens_what_the_cursor_is_on(gpt: Browser) -> None:

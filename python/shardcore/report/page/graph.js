@@ -56,6 +56,7 @@ function graphView(graph, frames) {
   // In full size, where the panel does not hide it.
   function show(at) {
     if (scale < 0.8) zoom(1);
+    groups.forEach((group, other) => group.classList.toggle("open", other === at));
     const [x, y, width, height] = graph.nodes[at].box;
     view.scrollLeft = (x + MARGIN + width / 2) * scale - view.clientWidth / 4;
     view.scrollTop = (y + MARGIN + height / 2) * scale - view.clientHeight / 2;
