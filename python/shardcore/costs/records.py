@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
 from shardcore.expected import expect
+from shardcore.labels import REPLICATED, sharding_text
 
 if TYPE_CHECKING:
     from shardcore._core import AxisRef
@@ -113,6 +114,14 @@ class CollectiveCost:
         from shardcore.why.collective import collective_why
 
         return collective_why(self)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The shardings of operand and result as tables show them, without meshes; empty if there
+        is no cause that tells them."""
+        whole = "" if self.cause is None else REPLICATED
+        operand, result = self.operand_sharding, self.result_sharding
+        return sharding_text(operand) or whole, sharding_text(result) or whole
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**vars(self), "trial": None}

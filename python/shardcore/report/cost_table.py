@@ -200,7 +200,7 @@ def collective_cells(row: CollectiveCost) -> tuple[str, ...]:
         str(row.count),
         format_bytes(row.total_bytes),
         format_seconds(row.total_seconds),
-        f"{sharding_text(row.operand_sharding)} -> {sharding_text(row.result_sharding)}",
+        " -> ".join(row.sides),
         row.cause or "",
         row.cause_location or row.location or "",
     )

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shardcore.labels import sharding_text
-
 if TYPE_CHECKING:
     from shardcore.costs.program import Cost
     from shardcore.costs.records import TimedStep
@@ -67,6 +65,6 @@ def _details(cost: Cost, step: TimedStep) -> dict[str, Any]:
         "sent bytes": row.total_wire_bytes,
         "seconds at the peak": row.total_seconds,
         "because of": row.cause,
-        "from": sharding_text(row.operand_sharding),
-        "to": sharding_text(row.result_sharding),
+        "from": row.sides[0],
+        "to": row.sides[1],
     }

@@ -14,6 +14,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore.bounded import items, shown
+from shardcore.labels import REPLICATED
 from shardcore.report.table import format_shape, format_sharding
 from shardcore.units import plural
 
@@ -42,7 +43,7 @@ class Node(NamedTuple):
     type: str = ""
     """For a tensor its shape and element type; for a group its contents."""
     sharding: str = ""
-    """The sharding of a tensor, without its mesh."""
+    """The sharding of a tensor, without its mesh; empty if a value is no tensor."""
     annotated: bool = False
     """Whether the user gave the tensor a sharding."""
     location: str | None = None
@@ -253,7 +254,7 @@ class _Builder:
             "tensor",
             label or name,
             format_shape(value),
-            format_sharding(value),
+            format_sharding(value) or ("" if value.shape is None else REPLICATED),
             name in self._annotated,
             value.location,
             name,

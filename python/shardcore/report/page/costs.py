@@ -131,10 +131,7 @@ def _collectives(
     row_of = []
     for each in collectives:
         place = tables.place(each.cause_location or each.location)
-        moved = tuple(
-            "" if each.cause is None is text else short(text)
-            for text in (each.operand_sharding, each.result_sharding)
-        )
+        moved = tuple(text and short(text) for text in each.sides)
         key = (each.kind, each.axes, each.cause, place, moved, each.bytes)
         row = known.setdefault(key, len(rows))
         row_of.append(row)
