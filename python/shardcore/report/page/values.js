@@ -86,7 +86,9 @@ function valuesSection() {
 function collectivesSection() {
   if (!data.cost) return null;
   if (!data.cost.collectives.length) return section("collectives", "Collectives", element("p", {}, "No device sends anything."));
-  const note = "Time and bytes are those of all runs, at the peak rate of the links; a device sends the bytes. A row opens why it is there.";
+  const hasParts = data.cost.collectives.some(({ axes }) => axes.some((axis) => axis.includes(":(")));
+  const note = "Time and bytes are those of all runs, at the peak rate of the links; a device sends the bytes. A row opens why it is there."
+    + (hasParts ? " x:(2)4 is a part of the axis x: that of size 4 behind a major part of size 2." : "");
   return section("collectives", "Collectives", element("p", { class: "quiet" }, note), makeTable({
     name: "Collectives", rows: data.cost.collectives, open: openCollective, order: { at: 3, descending: true }, first: 20,
     search: (row) => {
