@@ -272,6 +272,12 @@ def test_what_changed_is_marked(browser: Browser, tmp_path: Path) -> None:
     assert len(texts(browser, "#arguments tbody tr")) == 2
     browser.click("#changed")
     assert len(texts(browser, "#arguments tbody tr")) == 1
+    wide = {"height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", width=360, **wide)
+    try:
+        assert browser.run("document.documentElement.scrollWidth") <= 360
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
     rows = texts(browser, "#changes tbody tr")
     assert any(row.startswith("peak memory") and "\N{MINUS SIGN}" in row for row in rows)
 

@@ -2,7 +2,7 @@
 
 const TOTALS = { step_seconds: ["step", secondsText], step_seconds_lower: ["step, at least", secondsText],
   step_seconds_upper: ["step, at most (90 %)", secondsText], compute_seconds: ["compute at the peak", secondsText],
-  comm_seconds: ["collectives at the peak", secondsText], flops: ["FLOPs", countText], exposed_seconds: ["waiting for collectives", secondsText],
+  comm_seconds: ["collectives at the peak", secondsText], flops: ["work", flopsText], exposed_seconds: ["waiting for collectives", secondsText],
   mfu: ["MFU", percent], hbm_bytes: ["bytes moved", bytesText],
   argument_bytes: ["arguments", bytesText], output_bytes: ["outputs", bytesText], peak_bytes: ["peak memory", bytesText] };
 // More of these is better.

@@ -47,6 +47,9 @@ function fitted(chart, draw) {
   window.addEventListener("afterprint", seen);
 }
 
+// What only helps on a screen.
+const hint = (text) => element("span", { class: "hint" }, ` ${text}`);
+
 function section(id, title, ...children) {
   return element("section", { id, "aria-labelledby": `${id}-title` },
     element("h2", { id: `${id}-title` }, title), ...children.filter((child) => child !== null));

@@ -19,6 +19,7 @@ const bytesText = (value) => (value === null ? "" : inUnits(value, BYTES));
 const secondsText = (value) => (!value ? "0" : Math.abs(value) < 1e-9 ? "< 1 ns" : inUnits(value, SECONDS));
 const percent = (share) => (share && share < 1e-3 ? "< 0.1 %" : `${Number((100 * share).toPrecision(3))} %`);
 const countText = (value) => inUnits(value, COUNTS);
+const flopsText = (value) => `${countText(value).replace(/\d$/, "$& ")}FLOPs`;
 const countOf = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 
 // `model.py:42` of the innermost line of a call stack.

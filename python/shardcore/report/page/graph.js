@@ -72,7 +72,8 @@ function graphView(graph, frames) {
   const button = (label, act, name) => element("button", { type: "button", click: act, "aria-label": name }, label);
   return [
     element("p", { class: "quiet" }, `${graph.hint ? `Ops are ${graph.hint.replace(/;.*/s, "")}. ` : ""}Tensors are blue, those with an `
-      + "annotation have a border, ops are red. A click, or Enter, opens one; arrows move between them; Ctrl and the wheel, or + and -, zoom."),
+      + "annotation have a border, ops are red.",
+    hint("A click, or Enter, opens one; arrows move between them; Ctrl and the wheel, or + and -, zoom.")),
     element("p", { class: "tools" }, button("+", () => zoom(1.5 * scale), "zoom in"), button("−", () => zoom(scale / 1.5), "zoom out"),
       button("whole", whole, "the whole graph"), button("full size", () => zoom(1), "full size")),
     view,

@@ -17,8 +17,8 @@ function subject() {
     return `${axes.map(([name, size]) => `${name}=${size}`).join(", ") || "no axes"} (${countOf(devices, "device")})`;
   });
   const chip = data.cost ? `predicted for one device of ${data.cost.hardware}, policy ${data.cost.policy}` : `its cost is not known: ${data.no_cost}`;
-  return [meshes.length ? `${meshes.length > 1 ? "meshes" : "mesh"} ${meshes.join(" and ")}` : "", chip,
-    `sharded as by the Shardy of jaxlib ${data.summary.shardy}`].filter(Boolean).join("; ");
+  return [meshes.length ? `${meshes.length > 1 ? "meshes" : "mesh"} ${meshes.join(" and ")}` : "no mesh", chip,
+    `sharded as by the Shardy of jaxlib ${data.summary.shardy}`].join("; ");
 }
 
 function overview() {
@@ -35,7 +35,7 @@ function overview() {
       wasText("step_seconds", secondsText))),
     card("MFU", percent(cost.mfu), note(`HFU ${percent(cost.hfu)}`, rateText(cost), wasText("mfu", percent))),
     card("computing", secondsText(computing), note(ofStep(computing), `${secondsText(cost.compute)} at the chip's peak`,
-      `${countText(cost.flops)}FLOPs`)),
+      flopsText(cost.flops))),
     card("waiting for collectives", secondsText(cost.exposed), note(ofStep(cost.exposed),
       `${countOf(runs, "run")}, ${secondsText(cost.comm)} at the links' peak`, wasText("exposed_seconds", secondsText))),
     ...(cost.copied ? [card("waiting for the host", secondsText(cost.copied), ofStep(cost.copied))] : []),

@@ -36,8 +36,8 @@ function memorySection() {
       chart.choose(one);
     } }), ` ${GROUPINGS[one.by]}`));
   return section("memory", "Memory",
-    element("p", { class: "quiet" }, "What one device holds over the predicted step. The list has the bytes at the peak; "
-      + "point at the chart, or move with the arrow keys, for other moments."),
+    element("p", { class: "quiet" }, "What one device holds over the predicted step. The list has the bytes at the peak.",
+      hint("Point at the chart, or move with the arrow keys, for other moments.")),
     element("fieldset", { class: "tools" }, element("legend", {}, "by"), ...choices),
     legend, chart.picture, passLegend(memory.pass), said, peakTable(memory.rows), layerTable(memory.layers));
 }

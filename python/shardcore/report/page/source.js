@@ -84,7 +84,7 @@ function sourceSection() {
   if (!blocks.length) blocks.push(element("p", { class: "quiet" }, "no line of a source is known"));
   const legend = data.cost ? element("p", { class: "quiet" }, "Beside each line: its part of the step, the ",
     element("span", { class: "chip" }, "shardings"), " of its values with how many values have them, and its ",
-    element("span", { class: "chip moved" }, "collectives"), " with how often they run and their time. Each opens.") : null;
+    element("span", { class: "chip moved" }, "collectives"), " with how often they run and their time.", hint("Each opens.")) : null;
   return section("source", "Source", legend, ...blocks);
 }
 

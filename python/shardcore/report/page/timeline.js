@@ -154,7 +154,7 @@ function timelineSection() {
   const button = (label, act, name) => element("button", { type: "button", click: act, "aria-label": name }, label);
   return section("timeline", "Predicted timeline and memory",
     element("p", { class: "quiet" }, "The step in the order of the program: ops, and by mesh axes the collectives while the device waits "
-      + "for them. A click, or Enter, opens one; arrows move; Ctrl and the wheel, or + and -, zoom."),
+      + "for them.", hint("A click, or Enter, opens one; arrows move; Ctrl and the wheel, or + and -, zoom.")),
     element("p", { class: "tools" }, button("+", () => zoom(0.5), "zoom in"), button("−", () => zoom(2), "zoom out"),
       button("←", () => move(view[0] - (view[1] - view[0]) / 4), "earlier"),
       button("→", () => move(view[0] + (view[1] - view[0]) / 4), "later"),

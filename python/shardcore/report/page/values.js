@@ -42,8 +42,8 @@ function portsSection(id, title, rows) {
     label: `${members[0].label} and ${members.length - 1} more`, times: members.reduce((sum, row) => sum + row.times, 0),
     bytes: members.reduce((sum, row) => sum + row.bytes * row.times, 0) / members.reduce((sum, row) => sum + row.times, 0) }));
   const open = (row) => (row.members ? openPorts(row) : openValue(row));
-  return section(id, title, element("p", { class: "quiet" }, `${isGrouped ? "Those of one kind and sharding are one row. " : ""}`
-    + "A row opens which device holds what, and where each axis comes from."), makeTable({
+  return section(id, title, element("p", { class: "quiet" }, isGrouped ? "Those of one kind and sharding are one row." : "",
+    hint("A row opens which device holds what, and where each axis comes from.")), makeTable({
     name: title, rows, unit: "tensor", grouped: isGrouped ? grouped : null, search: valueSearch, open,
     columns: [
       ...(id === "arguments" ? [{ name: "kind", text: (row) => row.kind }] : []),
@@ -87,9 +87,9 @@ function collectivesSection() {
   if (!data.cost) return null;
   if (!data.cost.collectives.length) return section("collectives", "Collectives", element("p", {}, "No device sends anything."));
   const hasParts = data.cost.collectives.some(({ axes }) => axes.some((axis) => axis.includes(":(")));
-  const note = "Time and bytes are those of all runs, at the peak rate of the links; a device sends the bytes. A row opens why it is there."
+  const note = "Time and bytes are those of all runs, at the peak rate of the links; a device sends the bytes."
     + (hasParts ? " x:(2)4 is a part of the axis x: that of size 4 behind a major part of size 2." : "");
-  return section("collectives", "Collectives", element("p", { class: "quiet" }, note), makeTable({
+  return section("collectives", "Collectives", element("p", { class: "quiet" }, note, hint("A row opens why it is there.")), makeTable({
     name: "Collectives", rows: data.cost.collectives, open: openCollective, order: { at: 3, descending: true }, first: 20,
     search: (row) => {
       const [text, axes, was] = collectiveSearch(row);
