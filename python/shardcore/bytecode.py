@@ -6,15 +6,13 @@ jaxlib is loaded only when there is bytecode to read, in a separate process
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import site
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from shardcore import isolated
 from shardcore.bytecode_reader import NO_JAXLIB
 from shardcore.errors import Diagnostic, ParseError
 
@@ -30,19 +28,6 @@ BYTES, BYTES_PER_BYTE = (4 << 30) + (os.cpu_count() or 1) * (16 << 20), 512
 Without it, a damaged length field could make jaxlib reserve any amount of memory.
 
 """
-
-_RUN = """\
-import json, runpy, sys
-try:
-    import resource
-    resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]), int(sys.argv[3])))
-except (ImportError, OSError, ValueError):
-    pass  # There are no such limits, or there are lower ones.
-sys.path[:] = json.loads(sys.argv[2])
-del sys.argv[2:4]
-runpy.run_path(sys.argv[1], run_name="__main__")
-"""
-"""The code that the other process runs; it first copies the search path of this process."""
 
 
 def to_text(data: bytes, filename: str = "<bytecode>") -> str:
@@ -81,36 +66,15 @@ def converted(program: Path, data: bytes, *arguments: str) -> Converted:
 
     The process has limited time and memory, because damaged data can make jaxlib use any amount.
     """
-    # Isolated (`-I`): modules come neither from the working directory nor from the user's
-    # # environment, except packages that this process can import too.
-    memory = str(BYTES + BYTES_PER_BYTE * len(data))
-    before = [sys.executable, "-I", "-c", _RUN, str(program), json.dumps(_paths()), memory]
     seconds = SECONDS + SECONDS_PER_MB * len(data) / 1e6
+    memory = BYTES + BYTES_PER_BYTE * len(data)
     try:
-        done = subprocess.run(
-            [*before, *arguments], input=data, capture_output=True, timeout=seconds
-        )
+        done = isolated.run(program, arguments, data, seconds=seconds, memory=memory)
     except subprocess.TimeoutExpired:
         return Converted(None, False, f"it did not end within {seconds:.0f} s")
     if done.returncode == 0:
         return Converted(done.stdout.decode(), False, "")
     return Converted(None, done.returncode == NO_JAXLIB, _reason(done))
-
-
-def _paths() -> list[str]:
-    """The search path of this process without the working directory.
-
-    Otherwise a file there named like a package would be imported instead of it.
-    """
-    here = os.path.realpath(".")
-    installed = (*site.getsitepackages(), site.getusersitepackages())
-    packages = {os.path.realpath(path) for path in installed}
-
-    def is_trusted(path: str) -> bool:
-        real = os.path.realpath(path)
-        return os.path.isabs(path) and (real != here or real in packages)
-
-    return [path for path in sys.path if is_trusted(path)]
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
