@@ -7,7 +7,7 @@ PY_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi' 2>/dev/null)
 RUST_SOURCES := $(shell find rust -name '*.rs' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-newest test-explorer test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs site build clean
+.PHONY: help run test test-newest test-explorer test-oracle test-deep test-rust test-python fuzz coverage lint fmt bench wheel deny docs site build clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,15 @@ test-newest: wheel  ## the tests of JAX, of Shardy and of the notebooks with the
 test-explorer: build  ## Google's Model Explorer opens the graphs that are written for it
 	$(BIN)/python -m pip install --quiet --group explorer
 	$(BIN)/python -m pytest -q tests/page/test_model_explorer.py
+
+ORACLE := .cache/oracle
+test-oracle: wheel  ## XLA's own compilers for TPUs and GPUs, 2 GB in an environment of its own: what they say beside costs
+	$(PYTHON) -m venv $(ORACLE)
+	$(ORACLE)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(ORACLE)/bin/python -m pip install --quiet --group test
+	$(ORACLE)/bin/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
+	$(ORACLE)/bin/python -m pip install --quiet "$$(echo dist/*.whl)[tpu-oracle,gpu-oracle]"
+	$(ORACLE)/bin/python -m pytest -q -p no:cacheprovider tests/xla
 
 test-deep: build  ## the same comparisons on tens of thousands of random programs; a minute of fuzzing
 	SHARDCORE_FUZZ_SECONDS=60 cargo test --release --quiet --test fuzz

@@ -41,6 +41,7 @@ from shardcore.diff import Diff, diff
 from shardcore.errors import (
     BusyError,
     CalculusError,
+    CompilerError,
     Diagnostic,
     ExpectationError,
     LocationError,
@@ -84,6 +85,7 @@ __all__ = [
     "CacheInfo",
     "CalculusError",
     "Comparison",
+    "CompilerError",
     "Cost",
     "CostEstimate",
     "DataFlowEdge",

@@ -38,6 +38,7 @@ LEAD = 80
 __all__ = [
     "BusyError",
     "CalculusError",
+    "CompilerError",
     "Diagnostic",
     "ExpectationError",
     "LocationError",
@@ -358,6 +359,10 @@ class BusyError(ShardcoreError):
 
 class CalculusError(ShardcoreError):
     """A question about sharded arrays has no answer: unknown hardware, a missing size, ..."""
+
+
+class CompilerError(ShardcoreError):
+    """A compiler of XLA's is not installed, has no such chip, or does not compile the program."""
 
 
 class LocationError(ShardcoreError):

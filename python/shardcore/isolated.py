@@ -19,9 +19,9 @@ try:
     resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]), int(sys.argv[3])))
 except (ImportError, OSError, ValueError):
     pass  # There are no such limits, or there are lower ones.
-sys.path[:] = json.loads(sys.argv[2])
-del sys.argv[2:4]
-runpy.run_path(sys.argv[1], run_name="__main__")
+program, sys.path[:] = sys.argv[1], json.loads(sys.argv[2])
+del sys.argv[1:4]
+runpy.run_path(program, run_name="__main__")
 """
 """The code that the other process runs; it first copies the search path of this process."""
 

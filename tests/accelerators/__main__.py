@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from tests.accelerators.measured import measure_all
+from tests.accelerators.measured import measure_all, models
 from tests.accelerators.sent import summary
 from tests.accelerators.test_figures import (
+    CHIP,
     COMPILED,
     WITHIN,
     near,
     near_collectives,
     ratios,
 )
-from tests.shardy.xla.model_rows import names, text
 
 if sys.argv[1:] == ["--measure"]:
-    measure_all({name: text(name) for name in names()})
+    measure_all(CHIP, models())
 else:
-    found = ratios(names())
+    found = ratios(COMPILED)
     print(" ".join(f"{figure:>8}" for figure in WITHIN))
     for name, row in sorted(found.items(), key=lambda row: row[1]["peak"]):
         print(" ".join(f"{row[figure]:8.2f}" for figure in WITHIN), name)

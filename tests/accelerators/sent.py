@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import shardcore
+from shardcore.xla.comparison import sent_by_kind
+
+from tests.accelerators.measured import Measured
 
 FIGURES = ("bytes", "runs")
 
 
-def collectives(cost: shardcore.Cost) -> dict[str, tuple[float, float]]:
-    """How often ours of each kind run, those that run as one counted once, and their bytes."""
-    found: dict[str, tuple[float, float]] = {}
-    for row in cost.collectives:
-        kind = row.kind.replace("_", "-")
-        runs, sent = found.get(kind, (0.0, 0.0))
-        found[kind] = (runs + row.count / row.combined, sent + row.count * row.bytes)
-    return found
-
-
-def near(
-    ours: Mapping[str, Sequence[float]], theirs: Mapping[str, Sequence[float]]
-) -> dict[str, bool]:
+def near(cost: shardcore.Cost, measured: Measured) -> dict[str, bool]:
     """Whether the bytes of each kind that sends more than 1 % of all are within a twentieth of
     XLA's, and the numbers of runs within a tenth.
     """
+    ours = {kind: (row.runs, row.bytes) for kind, row in sent_by_kind(cost).items()}
+    theirs = measured.collectives
     least = 0.01 * sum(sent for _, sent in theirs.values())
     is_near = dict.fromkeys(FIGURES, True)
     for kind in ours.keys() | theirs.keys():

@@ -8,12 +8,12 @@ import pytest
 import shardcore
 
 from tests.accelerators import sent
-from tests.accelerators.measured import kept, measured
+from tests.accelerators.measured import CHIPS, compiled, kept, text
 from tests.deep import deep, sampled
 from tests.shardy.xla.measured import key
-from tests.shardy.xla.model_rows import names, text
 
-COMPILED = [name for name in names() if kept()[name]["error"] is None]
+CHIP = "h100"
+COMPILED = compiled(CHIP)
 
 # Of the 102 programs that compile, how many figures are so near to XLA's, and how many without
 # what only that compiler does. It is not enough: the aim is 90 % of peaks within a twentieth, 80 %
@@ -31,7 +31,7 @@ COLLECTIVES = {"bytes": 89, "runs": 81}
 def figures(name: str, compiler: str) -> dict[str, int]:
     """Ours of a program; kernels in loops count once."""
     result = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True)
-    cost = result.cost("h100", compiler=compiler)
+    cost = result.cost(CHIPS[CHIP], compiler=compiler)
     accessed = sum(kernel.bytes_accessed for kernel in cost.kernels)
     return {"peak": cost.peak_bytes, "kernels": len(cost.kernels), "accessed": accessed}
 
@@ -40,18 +40,17 @@ def ratios(programs: Iterable[str], compiler: str = "xla-gpu") -> dict[str, dict
     """Our figures over those of XLA, by program and figure."""
     return {
         name: {
-            figure: ours / max(getattr(measured(name), figure), 1)
+            figure: ours / max(getattr(kept(CHIP)[name], figure), 1)
             for figure, ours in figures(name, compiler).items()
         }
         for name in programs
-        if name in COMPILED
     }
 
 
 def near_collectives(name: str) -> dict[str, bool]:
     """Whether the bytes and the number of ours are near those of XLA, for each kind."""
     result = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True)
-    return sent.near(sent.collectives(result.cost("h100")), measured(name).collectives)
+    return sent.near(result.cost(CHIPS[CHIP]), kept(CHIP)[name])
 
 
 def near(found: dict[str, dict[str, float]], figure: str, within: float) -> int:
@@ -61,8 +60,8 @@ def near(found: dict[str, dict[str, float]], figure: str, within: float) -> int:
 
 @pytest.mark.parametrize("name", sampled(COMPILED, 8))
 def test_arguments_and_donated_outputs_are_those_of_xla(name: str) -> None:
-    cost = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost("h100")
-    theirs = measured(name)
+    cost = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True).cost(CHIPS[CHIP])
+    theirs = kept(CHIP)[name]
     assert theirs.key == key(text(name))
     assert (cost.argument_bytes, cost.alias_bytes) == (theirs.argument, theirs.alias)
     assert cost.compiler == "xla-gpu"

@@ -24,7 +24,6 @@ from tests.explain.truth import (
     counterfactuals,
     judged,
     merged,
-    prepare,
     result,
     summary,
 )
@@ -44,10 +43,8 @@ def main() -> None:
     if options.record:
         dumps.record()
     elif options.edits:
-        prepare(options.compiler)
         _edits(names, options.edits, options.compiler)
     elif options.judge or options.compiler == "cpu":
-        prepare(options.compiler)
         _judged(names, options.compiler)
     else:
         _explained(names, options.compiler)
@@ -70,7 +67,6 @@ def _judged(names: Sequence[str], compiler: str) -> None:
 
 
 def _explained(names: Sequence[str], compiler: str) -> None:
-    prepare(compiler)
     parts = planned = known = 0
     for name in names:
         try:

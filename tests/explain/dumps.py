@@ -9,7 +9,7 @@ import gzip
 import re
 from pathlib import Path
 
-from tests.explain.truth import merged, prepare
+from tests.explain.truth import merged
 from tests.shardy.xla.models import catalog
 
 FOLDER = Path(__file__).with_name("dumps")
@@ -31,7 +31,6 @@ def program(name: str) -> str:
 
 def record() -> None:
     """Compile the models, and keep what the compilers make of them."""
-    prepare(*ACCELERATORS)
     for name in RECORDED:
         _write(f"{name}.mlir.gz", catalog.located(name))
         for compiler in ACCELERATORS:

@@ -20,7 +20,7 @@ from shardcore.explain.explained import Explained, ExplainedCollective, Explaine
 from shardcore.explain.hlo_text import read
 from shardcore.explain.matching import agree, short_place
 
-from tests.accelerators import oracle
+from tests.accelerators.measured import compile_on
 from tests.explain.families import FAMILIES
 from tests.shardy.xla import compiled
 from tests.shardy.xla.models import catalog
@@ -60,7 +60,7 @@ MODELS = (
 """Decoders and encoders of all kinds of parallelism, experts, vision, recommendation, manual code,
 training and serving."""
 COMPILERS = ("cpu", "gpu", "tpu")
-_TARGETS = {"gpu": oracle.TARGET, "tpu": oracle.TPUS}
+_CHIPS = {"gpu": "h100", "tpu": "v5e"}
 _APART: dict[str, dict[str, Any]] = {
     "cpu": {"xla_disable_hlo_passes": ",".join(compiled.PASSES_OFF)},
     "gpu": {
@@ -94,16 +94,8 @@ def hlo(text: str, compiler: str = "cpu", **options: Any) -> str:
     """The text of the program that a compiler makes."""
     if compiler == "cpu":
         run = compiled.executable(text, **compiled.SIMPLE_EMITTER, **options)
-    else:
-        run = oracle.executable(text, _TARGETS[compiler], **options)
-    return "\n\n".join(module.to_string() for module in run.hlo_modules())
-
-
-def prepare(*compilers: str) -> None:
-    """Load compilers for chips, which JAX finds only before it is asked for devices."""
-    for compiler in compilers:
-        if compiler in _TARGETS:
-            oracle.devices(_TARGETS[compiler])
+        return "\n\n".join(module.to_string() for module in run.hlo_modules())
+    return compile_on(_CHIPS[compiler], text, **options).hlo
 
 
 @cache

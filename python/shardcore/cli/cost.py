@@ -13,6 +13,7 @@ from shardcore.cli.options import (
     print_json,
     progress_bar,
     read_module,
+    seconds,
     warn,
     write,
 )
@@ -71,6 +72,18 @@ def add(commands: Any) -> None:
         help="the compiler whose kernels are in memory [that of the chip]",
     )
     parser.add_argument(
+        "--against",
+        choices=COMPILERS[:-1],
+        help="have XLA's own compiler compile the program, without the chip, and show what it says "
+        "beside the cost; the extras tpu-oracle and gpu-oracle install compilers",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=seconds,
+        metavar="S",
+        help="with --against, how long the compiler may take [600]",
+    )
+    parser.add_argument(
         "--keep-ports",
         action="store_true",
         help="under xla, keep arguments and results without annotation as the completed program "
@@ -118,6 +131,7 @@ def run(options: argparse.Namespace) -> int:
     if options.other is not None and len(options.policy) > 1:
         options.parser.error("compare two programs or two policies, not both")
     _check_memory(options)
+    _check_against(options)
     if options.hardware == "all":
         return _every_chip(options)
     results = [_completed(path, options.shardy) for path in _paths(options)]
@@ -126,7 +140,9 @@ def run(options: argparse.Namespace) -> int:
 
     if len(costs) == 1:
         [result] = results
-        if options.memory:
+        if options.against:
+            _against(costs[0], options)
+        elif options.memory:
             _memory(costs[0], options)
         elif options.kernels:
             _kernels(costs[0], options)
@@ -219,6 +235,44 @@ def _kernels(cost: shardcore.Cost, options: argparse.Namespace) -> None:
         show(kernel_parts(cost, top=options.top))
 
 
+def _check_against(options: argparse.Namespace) -> None:
+    """Refuse options that --against excludes, and --seconds without it."""
+    if not options.against:
+        if options.seconds is not None:
+            options.parser.error("--seconds goes with --against")
+    elif (
+        options.memory
+        or options.kernels
+        or options.by
+        or options.other is not None
+        or len(options.policy) > 1
+        or options.hardware == "all"
+    ):
+        options.parser.error(
+            "--against takes one program, one policy and one chip, no --memory, --kernels or --by"
+        )
+
+
+def _against(cost: shardcore.Cost, options: argparse.Namespace) -> None:
+    """Print the cost beside what XLA says of the program."""
+    from shardcore.report.console import show
+    from shardcore.xla import against
+    from shardcore.xla.compile import SECONDS
+
+    found = against(
+        cost,
+        options.against,
+        topology=options.topology,
+        seconds=options.seconds or SECONDS,
+    )
+    if options.json:
+        print_json(found.record())
+    else:
+        from shardcore.report.against_table import against_parts
+
+        show(against_parts(found))
+
+
 def _policies(text: str) -> list[str]:
     """One policy, or two separated by a comma."""
     found = text.split(",")
@@ -236,6 +290,7 @@ def _paths(options: argparse.Namespace) -> list[str]:
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options of a cost other than the chip and the policy."""
     own = {name: getattr(options, name) for name in OWN_OPTIONS}
+    own["compiler"] = options.compiler or options.against
     return {**cost_options(options), **own}
 
 

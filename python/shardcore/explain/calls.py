@@ -11,7 +11,7 @@ from shardcore.explain.compiled import kind_of
 from shardcore.explain.hlo_text import Computation, HloModule, Instruction
 from shardcore.explain.reach import Flow, Node, flow
 
-__all__ = ["Call", "Calls", "tuple_index"]
+__all__ = ["Call", "Calls", "trips", "tuple_index"]
 
 _ENTERED = frozenset({"fusion", "call", "while", "conditional", "async-start", "custom-call"})
 _TRIPS = re.compile(r"known_trip_count\W+n\W+(\d+)")
@@ -83,26 +83,10 @@ class Calls:
                     inner = self.module.computations[name]
                     runs = call.runs
                     if row.opcode == "while":
-                        trips = self._trips(row)
-                        runs = None if runs is None or trips is None else runs * trips
+                        times = trips(self.module, row)
+                        runs = None if runs is None or times is None else runs * times
                     callers = ((row, call.computation), *call.callers)
                     yield Call(name, runs, self._inside(inner, row, branch, call.flow), callers)
-
-    def _trips(self, loop: Instruction) -> int | None:
-        found = _TRIPS.search(loop.rest)
-        if found:
-            return int(found[1])
-        named = re.search(r"condition=%?([\w.\-]+)", loop.rest)
-        condition = self.module.computations.get(named[1]) if named else None
-        if condition is None:
-            return None
-        # A counting loop compares with a constant; the text shows it if it is a scalar.
-        bounds = {
-            int(row.operands[0])
-            for row in condition.instructions.values()
-            if row.opcode == "constant" and row.operands and row.operands[0].isdigit()
-        }
-        return bounds.pop() if len(bounds) == 1 else None
 
     def nodes(self, computation: Computation) -> list[Node]:
         """Return the instructions of ``computation`` as nodes of a graph."""
@@ -153,6 +137,24 @@ class Calls:
         if is_loop and parts and root is not None and root.opcode == "tuple":
             wanted = [parts.get(at, 0) for at in range(len(root.operands))]
         return flow(self.nodes(inner), given, elements, inner.root, wanted)
+
+
+def trips(module: HloModule, loop: Instruction) -> int | None:
+    """Return how often the body of ``loop`` runs each time; ``None`` if the text does not say."""
+    found = _TRIPS.search(loop.rest)
+    if found:
+        return int(found[1])
+    named = re.search(r"condition=%?([\w.\-]+)", loop.rest)
+    condition = module.computations.get(named[1]) if named else None
+    if condition is None:
+        return None
+    # A counting loop compares with a constant; the text shows it if it is a scalar.
+    bounds = {
+        int(row.operands[0])
+        for row in condition.instructions.values()
+        if row.opcode == "constant" and row.operands and row.operands[0].isdigit()
+    }
+    return bounds.pop() if len(bounds) == 1 else None
 
 
 def tuple_index(row: Instruction) -> int | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shardcore.explain.device_groups import Groups
-from shardcore.explain.hlo_text import Instruction
+from shardcore.explain.hlo_text import Instruction, num_bytes
 
 __all__ = ["KINDS", "Compiled", "Origin", "Part", "expanded", "kind_of"]
 
@@ -21,8 +20,6 @@ KINDS = {
     "collective-broadcast": "collective_broadcast",
 }
 """The kind of collective, by HLO opcode."""
-
-_WIDTH = re.compile(r"[a-z]+?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,7 @@ class Part:
     @property
     def bytes(self) -> int:
         """The bytes of :attr:`elements`."""
-        found = _WIDTH.match(self.dtype)
-        bits = int(found[1]) if found else 8
-        bits *= 2 if self.dtype.startswith("c") else 1
-        return self.elements * bits // 8
+        return num_bytes(self.dtype, self.elements)
 
 
 @dataclass

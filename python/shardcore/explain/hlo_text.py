@@ -14,7 +14,7 @@ from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic, ParseError, Place
 from shardcore.explain.device_groups import groups_of, pairs_of
 
-__all__ = ["Computation", "Frame", "HloModule", "Instruction", "element_count", "read"]
+__all__ = ["Computation", "Frame", "HloModule", "Instruction", "element_count", "num_bytes", "read"]
 
 _HEADER = re.compile(r"(ENTRY )?%?([\w.\-<>]+)(?= )")
 _INSTRUCTION = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\(")
@@ -30,7 +30,8 @@ _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _SOURCE = re.compile(r'source_file="((?:[^"\\]|\\.)*)"(?:[^}]*?source_line=(\d+))?')
 _ROW = re.compile(r'(\d+) (?:"((?:[^"\\]|\\.)*)"|\{(.*)\})\s*$')
 _FIELD = re.compile(r"(\w+)=(-?\d+)")
-_DIMS = re.compile(r"[a-z]\w*\[([\d,<=? ]*)\]")
+_ARRAY = re.compile(r"([a-z]\w*)\[([\d,<=? ]*)\]")
+_WIDTH = re.compile(r"[a-z]+?(\d+)")
 _SCALAR = 32
 """The length up to which the text of a constant is kept."""
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -88,12 +89,20 @@ class Instruction:
         return tuple(names)
 
     @property
+    def arrays(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The element type and the dims of each array in its type."""
+        return tuple(
+            (
+                dtype,
+                tuple(int(size.lstrip("<= ")) for size in dims.split(",") if size.strip(" <=?")),
+            )
+            for dtype, dims in _ARRAY.findall(_without_layouts(self.shape))
+        )
+
+    @property
     def dims(self) -> tuple[tuple[int, ...], ...]:
         """The dims of each array in its type."""
-        return tuple(
-            tuple(int(size.lstrip("<= ")) for size in dims.split(",") if size.strip(" <=?"))
-            for dims in _DIMS.findall(_without_layouts(self.shape))
-        )
+        return tuple(dims for _, dims in self.arrays)
 
 
 @dataclass
@@ -187,6 +196,12 @@ def element_count(dims: tuple[int, ...]) -> int:
     for size in dims:
         count *= size
     return count
+
+
+def num_bytes(dtype: str, elements: int) -> int:
+    """Return the bytes of ``elements`` elements of type ``dtype``, as HLO spells it."""
+    found = _WIDTH.match(dtype)
+    return elements * (int(found[1]) if found else 8) // 8
 
 
 def read(text: str, filename: str = "<hlo>") -> tuple[HloModule, ...]:

@@ -1,17 +1,15 @@
 """The bytes that XLA's buffer assignment reserves in HBM, read off a serialized TPU executable.
 
-`memory_analysis()` has other figures: its temporaries count the holes between buffers twice, or
-nothing at all. The executable holds an `HloProto`: its module (field 1) and its
-`BufferAssignmentProto` (field 3), whose allocations (field 3) have a size (2), a color (8: 0 for
+``memory_analysis()`` has other figures: its temporaries count the holes between buffers twice, or
+nothing at all. The executable holds an ``HloProto``: its module (field 1) and its
+``BufferAssignmentProto`` (field 3), whose allocations (field 3) have a size (2), a color (8: 0 for
 HBM), and say what they are: of a thread (3), an argument (5), an output (7) or a constant (12).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-_MODULE_NAME = re.compile(rb"\n[\x01-\x7f]((?:jit|pmap|main|module)\w*)\x12")
 _MODULE, _BUFFERS = 1, 3
 _ALLOCATIONS, _SIZE, _COLOR = 3, 2, 8
 _ELSEWHERE = (3, 5, 7, 12)
@@ -25,6 +23,15 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 128:
             return value, at
+
+
+def _length(size: int) -> bytes:
+    """``size`` as a varint."""
+    parts = bytearray()
+    while size > 127:
+        parts.append(size & 127 | 128)
+        size >>= 7
+    return bytes([*parts, size])
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -46,17 +53,21 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def _length_before(data: bytes, end: int) -> Iterator[tuple[int, int]]:
-    """The lengths that may be written just before `end`, with where they begin."""
+    """The lengths that may be written just before ``end``, with where they begin."""
     for start in range(max(end - 5, 0), end):
         value, after = _varint(data, start)
         if after == end:
             yield value, start
 
 
-def _messages(data: bytes) -> Iterator[dict[int, int | bytes]]:
-    """What may be an `HloProto` in `data`: it begins with a module, and that with its name."""
-    for name in _MODULE_NAME.finditer(data):
-        for _, start in _length_before(data, name.start()):
+def _messages(data: bytes, name: str) -> Iterator[dict[int, int | bytes]]:
+    """What may be an ``HloProto`` in ``data``: it begins with a module, and that with its name."""
+    found = -1
+    # The name is field 1 of the module, and its entry computation, field 2, follows.
+    encoded = name.encode()
+    first = b"\n" + _length(len(encoded)) + encoded + b"\x12"
+    while (found := data.find(first, found + 1)) >= 0:
+        for _, start in _length_before(data, found):
             begin = start - 1
             if data[begin] != _MODULE << 3 | 2:
                 continue
@@ -67,12 +78,13 @@ def _messages(data: bytes) -> Iterator[dict[int, int | bytes]]:
                     continue
 
 
-def heap_bytes(executable: bytes) -> int:
-    """The bytes of temporary buffers in HBM, with the holes between them."""
-    found = [it[_BUFFERS] for it in _messages(executable) if _MODULE in it and _BUFFERS in it]
+def heap_bytes(executable: bytes, name: str) -> int | None:
+    """Return the bytes of temporary buffers in HBM, with the holes between them; ``None`` if the
+    executable of the module ``name`` has no buffer assignment."""
+    found = [it[_BUFFERS] for it in _messages(executable, name) if _MODULE in it and _BUFFERS in it]
     buffers = max((it for it in found if isinstance(it, bytes)), key=len, default=None)
     if buffers is None:
-        raise ValueError("no buffer assignment in the executable")
+        return None
     heap = 0
     for field, row in _fields(buffers):
         if field == _ALLOCATIONS and isinstance(row, bytes):

@@ -1,0 +1,1 @@
+"""Costs beside what XLA's own compilers say: `shardcore.xla`."""
