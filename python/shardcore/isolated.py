@@ -16,6 +16,7 @@ _RUN = """\
 import json, runpy, sys
 try:
     import resource
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[3]), int(sys.argv[3])))
 except (ImportError, OSError, ValueError):
     pass  # There are no such limits, or there are lower ones.
@@ -23,7 +24,8 @@ program, sys.path[:] = sys.argv[1], json.loads(sys.argv[2])
 del sys.argv[1:4]
 runpy.run_path(program, run_name="__main__")
 """
-"""The code that the other process runs; it first copies the search path of this process."""
+"""The code that the other process runs. It has the search path of this process, and writes no core
+file where it crashes."""
 
 
 def run(
