@@ -1,10 +1,10 @@
 """What XLA's compilers for GPUs and TPUs make of programs, kept in a file for each chip.
 
-`figures_h100.json` has the models of `tests.shardy.xla` for eight H100, `figures_v5e.json` for
-eight TPUs. Of the latter there are also the programs in `large/`: training steps, prefill, decoding
-and single layers of the size of real ones, for a mesh of 2 by 4. Some of the models fit into the
-vector memory of a core as a whole. Figures are kept with a hash of the text that they are of.
-`python -m tests.accelerators --measure` and
+`figures_h100.json` has the models of `tests.shardy.xla` for eight H100, `figures_v5e.json`,
+`figures_v6e.json` and `figures_v5p.json` for eight TPUs. `figures_v5e.json` also has the programs
+in `large/`: training steps, prefill, decoding and single layers of the size of real ones, for a
+mesh of 2 by 4. Some of the models fit into the vector memory of a core as a whole. Figures are kept
+with a hash of the text that they are of. `python -m tests.accelerators --measure` and
 `python -m tests.accelerators.tpus --chip v5e --measure` write them again, where the compilers are
 installed.
 """
@@ -28,7 +28,7 @@ from tests.shardy.xla import model_rows
 from tests.shardy.xla.compiled import partitions
 from tests.shardy.xla.measured import key
 
-CHIPS = {"h100": "h100", "v5e": "tpu-v5e"}
+CHIPS = {"h100": "h100", "v5e": "tpu-v5e", "v6e": "tpu-v6e", "v5p": "tpu-v5p"}
 """The names of the chips in costs, by those in the names of files."""
 _LARGE = Path(__file__).with_name("large")
 

@@ -25,15 +25,25 @@ LAID_OUT = (
     "llama-train-constrained",
     "state-space-width",
 )
-# How many peaks are so near to XLA's. It is not enough: the aim is 90 % within a twentieth.
+# How many peaks are so near to XLA's, of 105 models, on v6e of 103. It is not enough: the aim is
+# 90 % within a twentieth. On v5p XLA keeps much in HBM that fits into vector memory.
 MODELS = {
     "v5e": {0.05: 75, 0.1: 80, 0.25: 88},
+    "v6e": {0.05: 73, 0.1: 77, 0.25: 89},
+    "v5p": {0.05: 3, 0.1: 5, 0.25: 8},
+}
+# The same of what XLA reserves, where it was read off.
+MODELS_RESERVED = {
+    "v6e": {0.05: 28, 0.1: 45, 0.25: 73},
+    "v5p": {0.05: 5, 0.1: 5, 0.25: 13},
 }
 LARGE = {0.05: 11, 0.1: 14, 0.25: 18}
 RESERVED = {0.05: 14, 0.1: 16, 0.25: 18}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
     "v5e": {"bytes": 69, "runs": 66},
+    "v6e": {"bytes": 68, "runs": 63},
+    "v5p": {"bytes": 63, "runs": 60},
 }
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>'
@@ -260,6 +270,9 @@ def test_peaks_are_near_those_of_xla(chip: str) -> None:
     found = ratios(chip, compiled(chip))
     for within, most in MODELS[chip].items():
         assert near(found, within) >= most, within
+    reserved = of_reserved(chip, found)
+    for within, most in MODELS_RESERVED.get(chip, {}).items():
+        assert near(reserved, within) >= most, within
 
 
 @deep
