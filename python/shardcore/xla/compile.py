@@ -145,9 +145,8 @@ def compile_for(
             raise _not_compiled(target, f"crashes: {_ending(done)}", _CRASHED)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         if "error" in report:
-            raise _not_compiled(
-                target, f"refuses the program: {_first_line(report['error'])}", None
-            )
+            reason = _first_line(report["error"])
+            raise _not_compiled(target, f"refuses the program: {reason}", _REFUSED)
         return _read(target, report, folder)
 
 
@@ -155,7 +154,8 @@ _CAUSE = re.compile(r"Check failed: .*|STACK OVERFLOW|std::bad_alloc|[Oo]ut of m
 """What a compiler prints before it ends its process."""
 _LONGEST = 500
 """The characters of a compiler's message that are shown."""
-_CRASHED = "the program is not at fault: try another chip, or report it at github.com/openxla/xla"
+_CRASHED = "no program should crash it: try another chip, or report it at github.com/openxla/xla"
+_REFUSED = "XLA gets the program as it was given, which shardcore opt FILE prints"
 
 
 def _read(target: Target, report: Mapping[str, Any], folder: Path) -> CompiledProgram:
@@ -199,7 +199,7 @@ def _missing(target: Target, packages: str) -> CompilerError:
     return CompilerError(Diagnostic("compiler-missing", message, hint))
 
 
-def _not_compiled(target: Target, what: str, hint: str | None) -> CompilerError:
+def _not_compiled(target: Target, what: str, hint: str) -> CompilerError:
     return CompilerError(Diagnostic("not-compiled", f"{target.compiler} {what}", hint))
 
 
