@@ -24,6 +24,7 @@ from typing import Any
 
 from shardcore import files
 from shardcore.errors import Diagnostic, LoweringError, Place
+from shardcore.signature import Signature
 
 _STANDARD_ERROR = 2
 """The file descriptor of standard error."""
@@ -49,15 +50,32 @@ def check_named(path: str) -> None:
         raise LoweringError(Diagnostic("lowering", message, f"name it: {path}:build"))
 
 
-def program_text(file: str, name: str) -> bytes:
+def program_text(file: str, name: str, sources: Mapping[str, str] | None = None) -> bytes:
     """Return the program that the function ``name`` of ``file`` returns, as MLIR text.
+
+    Args:
+        file: a Python file.
+        name: a function in it.
+        sources: texts that are run in place of Python files, by their real paths.
 
     Raises:
         OSError: the file cannot be read.
         LoweringError: the function fails, or returns nothing that can be lowered (``lowering``), or
             makes another mistake, which has its own code.
     """
-    return _made(file, name)
+    return _made(file, name, "program", sources=dict(sources or {}))
+
+
+def signature(file: str, name: str) -> Signature | None:
+    """Return the signature of the step that the function ``name`` of ``file`` returns with its
+    arguments; ``None`` if it returns something else.
+
+    Raises:
+        OSError: the file cannot be read.
+        LoweringError: as for :func:`program_text`.
+    """
+    found = _made(file, name, "signature")
+    return Signature.from_json(found) if found else None
 
 
 def remat(file: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,18 +92,21 @@ def remat(file: str, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         LoweringError: as for :func:`program_text`, or another mistake that :mod:`shardcore` has a
             code for.
     """
-    found: dict[str, Any] = json.loads(_made(file, name, json.dumps(options)))
+    found: dict[str, Any] = json.loads(_made(file, name, "remat", options=dict(options)))
     return found
 
 
-def _made(file: str, name: str, *options: str) -> bytes:
-    """What the runner writes for a function; ``options`` are more of its arguments."""
+def _made(file: str, name: str, make: str, **given: object) -> bytes:
+    """What the runner writes for a function: ``make`` says what, ``given`` of what more."""
     # A file that is not there is the usual mistake.
     files.read(file)
     runner = Path(__file__).with_name("entry_point_runner.py")
     with tempfile.TemporaryDirectory(prefix="shardcore-") as folder:
         output = Path(folder, "program.mlir")
-        command = [sys.executable, str(runner), os.path.abspath(file), name, str(output), *options]
+        request = Path(folder, "request.json")
+        request.write_text(json.dumps({"make": make, **given}), encoding="utf-8")
+        paths = os.path.abspath(file), name, str(output), str(request)
+        command = [sys.executable, str(runner), *paths]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STANDARD_ERROR)
         if done.returncode == 0 and output.exists():
             return files.read(output)

@@ -1,14 +1,16 @@
 """Runs a Python file, calls a function of it, and writes the program that it returns as text.
 
-It is run as a program by :mod:`shardcore.entry_point`: file, function, output. With options of
-:func:`shardcore.remat` as JSON behind them it writes what layers should keep instead. If it fails
-the exit code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error of
-this package. Where the user's code raised, the traceback is on standard error.
+It is run as a program by :mod:`shardcore.entry_point`: file, function, output, and a file with what
+to ``make`` as JSON: the ``"program"``, with texts to run in place of ``sources``; the
+``"signature"`` of the step; or by ``"remat"``, with its ``options``, what layers should keep. If it
+fails the exit code is 1, and the output is JSON: the ``reason``, or the ``diagnostics`` of an error
+of this package. Where the user's code raised, the traceback is on standard error.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib.machinery
 import importlib.util
 import inspect
 import json
@@ -16,6 +18,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -27,16 +30,21 @@ class _NoProgramError(Exception):
     """The function returned nothing that is a program."""
 
 
-def main(file: str, name: str, output: str, options: str | None = None) -> int:
-    """Write what is made of what ``name`` of ``file`` returns to ``output``; return the exit code:
-    the program, or what its layers should keep where there are ``options`` for that.
-    """
+def main(file: str, name: str, output: str, request: str) -> int:
+    """Write what is made of what ``name`` of ``file`` returns to ``output``, and return the exit
+    code."""
+    with open(request, encoding="utf-8") as opened:
+        wanted = json.load(opened)
     # As if the file were run: its folder comes first, not that of this one.
     sys.path[0] = os.path.dirname(file)
     sys.argv[:] = [file]
     try:
+        _run_in_place_of(wanted.get("sources", {}))
         built = _built(_imported(file), name)
-        text = _text(built) if options is None else _remat(built, json.loads(options))
+        if wanted["make"] == "remat":
+            text = _remat(built, wanted["options"])
+        else:
+            text = _signature(built) if wanted["make"] == "signature" else _text(built)
     except _NoProgramError as error:
         return _fail(output, reason=str(error))
     except Exception as error:
@@ -49,6 +57,19 @@ def main(file: str, name: str, output: str, options: str | None = None) -> int:
     with open(output, "w", encoding="utf-8") as written:
         written.write(text)
     return 0
+
+
+def _run_in_place_of(sources: dict[str, str]) -> None:
+    """Have ``sources`` run in place of the Python files with these real paths."""
+    loader = importlib.machinery.SourceFileLoader
+    own = loader.get_code
+
+    def get_code(self: Any, name: str) -> Any:
+        text = sources.get(os.path.realpath(self.path))
+        return own(self, name) if text is None else compile(text, self.path, "exec")
+
+    if sources:
+        loader.get_code = get_code  # type: ignore[method-assign, assignment]
 
 
 def _built(module: ModuleType, name: str) -> Any:
@@ -124,6 +145,18 @@ def _text(found: Any) -> str:
         return str(found.result._given())
     found, arguments, options = _parts(found, shardcore.jax.lower)
     return str(shardcore.jax.lower(found, *arguments, **options).module)
+
+
+def _signature(found: Any) -> str:
+    """The signature of the step in ``found`` as JSON; empty if ``found`` has no function."""
+    import shardcore.jax
+
+    if not isinstance(found, tuple):
+        return ""
+    step, arguments, options = _parts(found, shardcore.jax.lower)
+    is_joined = len(found) > 1 and found[1] is arguments
+    made = shardcore.jax.lower(step, *arguments, **options).signature()
+    return replace(made, is_joined=is_joined).to_json()
 
 
 def _remat(found: Any, options: dict[str, Any]) -> str:

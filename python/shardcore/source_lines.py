@@ -50,9 +50,9 @@ def constraint_line(site: Site | None, spec: str) -> str:
     return f"{site.name} = {constrained(site.name, spec)}"
 
 
-def constrained(text: str, spec: str) -> str:
-    """Return the code of the expression ``text``, constrained to ``spec``."""
-    return f"jax.lax.with_sharding_constraint({text}, {spec})"
+def constrained(text: str, spec: str, by: str = "jax.lax.with_sharding_constraint") -> str:
+    """Return the code of the expression ``text``, constrained to ``spec`` by a function."""
+    return f"{by}({text}, {spec})"
 
 
 def parts(location: str) -> tuple[str, int, int] | None:

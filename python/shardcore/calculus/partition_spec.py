@@ -252,6 +252,8 @@ def spec_of(sharding: TensorSharding | None) -> Spec | None:
 
 
 def spec_text(spec: Any) -> str:
-    """Return ``spec``, of JAX or of shardcore, as code: ``P('data')``."""
+    """Return ``spec``, of JAX or of shardcore, as code: ``P('data')``; ``None`` as that."""
+    if spec is None:
+        return "None"
     unreduced = frozenset(getattr(spec, "unreduced", None) or ())
     return str(Spec(tuple(entries_of(spec)), unreduced))

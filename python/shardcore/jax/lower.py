@@ -19,10 +19,11 @@ from shardcore.jax.custom_partitioning import with_own_calls
 from shardcore.jax.lowered import Lowered, from_jax_lowered
 from shardcore.jax.mesh import MeshLike, jax_mesh, mesh_with_devices
 from shardcore.jax.mistakes import mistake
-from shardcore.jax.private import options_of, over
+from shardcore.jax.private import SHARDINGS, options_of, over
 from shardcore.jax.refusals import ask
 from shardcore.jax.result import JaxMesh
-from shardcore.jax.shardings import UNSPECIFIED, for_jax, on_mesh
+from shardcore.jax.shardings import UNSPECIFIED, for_jax, is_leaf, on_mesh
+from shardcore.jax.signatures import definition
 
 _Shape: Any = jax.ShapeDtypeStruct
 
@@ -82,6 +83,9 @@ def lower(
     }
     options = {name: value for name, value in options.items() if value is not None}
     fn = _own(fn)
+    if inspect.ismethod(fn) and isinstance(fn.__func__, jax.stages.Wrapped):
+        # JAX traces the jitted function of the class, whose first argument is the object.
+        fn, args = fn.__func__, (fn.__self__, *args)
     if isinstance(fn, (bytes, bytearray, memoryview)) or _is_staged(fn):
         _refuse(fn, [*(["arguments"] if args or kwargs else []), *options])
         return _lower_staged(fn, found, platform)
@@ -97,7 +101,7 @@ def lower(
     # PartitionSpecs inside the function refer to the mesh of the context.
     context = contextlib.nullcontext() if found is None else over(found)
     with context:
-        jitted = _jitted(fn, options)
+        jitted = _jitted(fn, options, found)
         leaves = jax.tree.leaves((args, kwargs))
         devices = mesh_with_devices(getattr(leaf, "sharding", None) for leaf in leaves)
         args, kwargs = jax.tree.map(_shape_of, (args, kwargs))
@@ -108,7 +112,7 @@ def lower(
             platform,
             fn,
             devices,
-            functools.partial(_anew, fn, options, args, kwargs),
+            functools.partial(_anew, fn, options, found, args, kwargs),
         )
     return program.annotated(in_shardings, out_shardings)
 
@@ -187,7 +191,8 @@ def _lower_traced(
     lowered = ask(traced.lower, lowering_platforms=_platforms(platform, mesh), of=fn)
     program = from_jax_lowered(lowered, mesh, devices)
     again = functools.partial(_lower_traced, mesh=mesh, platform=platform, fn=fn, devices=devices)
-    return program.with_unreduced_results(traced.out_info).of_traced(given, retrace, again)
+    program = program.with_unreduced_results(traced.out_info)
+    return program.of_traced(given, retrace, again, definition(fn))
 
 
 def _own(staged: Any) -> Any:
@@ -209,16 +214,17 @@ def _lower_staged(fn: Any, mesh: JaxMesh | None, platform: str | None) -> Lowere
     return from_jax_lowered(fn, mesh)
 
 
-def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
-    """``fn`` as a jitted function; ``options`` override those that it has."""
+def _jitted(fn: Callable[..., Any], options: dict[str, Any], mesh: JaxMesh | None) -> Any:
+    """``fn`` as a jitted function; ``options`` override those that it has, whose specs are over
+    ``mesh``."""
     if not isinstance(fn, jax.stages.Wrapped):
         return ask(jax.jit, fn, **options)
-    if not options:
+    own, has_specs = _own_options(fn, mesh)
+    inner = getattr(fn, "__wrapped__", None)
+    if not options and not has_specs:
         # A jitted function of another library is jitted again, so that its arguments have the
         # user's paths.
         return jax.jit(fn) if _has_no_options(getattr(fn, "jitted_fn", None)) else fn
-    own = options_of(fn)
-    inner = getattr(fn, "__wrapped__", None)
     if own is None or inner is None:
         return ask(jax.jit, fn, **options)
     twice = [name for name in options if name in own]
@@ -231,9 +237,26 @@ def _jitted(fn: Callable[..., Any], options: dict[str, Any]) -> Any:
     return ask(jax.jit, inner, **own, **options)
 
 
-def _anew(fn: Any, options: dict[str, Any], args: Any, kwargs: Any) -> Any:
+def _own_options(fn: Any, mesh: JaxMesh | None) -> tuple[dict[str, Any] | None, bool]:
+    """The options of a jitted function, with each ``PartitionSpec`` as a sharding over ``mesh``,
+    since JAX takes specs on a mesh with devices only; and whether there are any."""
+    own = options_of(fn)
+    found = {
+        name: _for_jax(own[name], mesh)
+        for name in SHARDINGS
+        if own is not None and mesh is not None and name in own and _has_specs(own[name])
+    }
+    return (None if own is None else own | found), bool(found)
+
+
+def _has_specs(tree: Any) -> bool:
+    leaves = jax.tree.leaves(tree, is_leaf=is_leaf)
+    return any(isinstance(leaf, jax.sharding.PartitionSpec) for leaf in leaves)
+
+
+def _anew(fn: Any, options: dict[str, Any], mesh: JaxMesh | None, args: Any, kwargs: Any) -> Any:
     """``fn`` traced once more, though JAX knows it."""
-    own = options_of(fn) if isinstance(fn, jax.stages.Wrapped) else None
+    own, _ = _own_options(fn, mesh) if isinstance(fn, jax.stages.Wrapped) else (None, False)
     inner = getattr(fn, "__wrapped__", fn) if own is not None else fn
 
     unknown: Any = functools.wraps(inner)(lambda *args, **kwargs: inner(*args, **kwargs))

@@ -30,9 +30,11 @@ from shardcore.jax.mistakes import mistake
 from shardcore.jax.private import kept_arguments, name_of, shardings_of
 from shardcore.jax.result import JaxMesh, JaxResult
 from shardcore.jax.shardings import ours
+from shardcore.jax.signatures import UNDEFINED, Definition, signature
 from shardcore.jax.trees import Trees, input_leaves, output_leaves
 from shardcore.session import Session
 from shardcore.session.shardings import read_for
+from shardcore.signature import Signature
 
 
 class Lowered:
@@ -46,6 +48,7 @@ class Lowered:
         traced: Any = None,
         retrace: Callable[[], Any] | None = None,
         lower: Callable[..., Lowered] | None = None,
+        defined: Definition = UNDEFINED,
     ) -> None:
         expect(module, Module)
         expect(trees, Trees, type(None))
@@ -61,6 +64,7 @@ class Lowered:
         self._trees = Trees.flat(module) if trees is None else trees.check(module)
         self._mesh = mesh
         self._traced, self._retrace, self._lower = traced, retrace, lower
+        self._defined = defined
 
     def propagate(self, **options: Any) -> JaxResult:
         """Complete the shardings; options and errors are those of :meth:`Module.propagate`.
@@ -111,7 +115,8 @@ class Lowered:
         if not edits:
             return self
         module = SessionProgram(self.module).annotated(edits).module()
-        return Lowered(module, self._trees, self._mesh, self._traced, self._retrace, self._lower)
+        own = self._traced, self._retrace, self._lower, self._defined
+        return Lowered(module, self._trees, self._mesh, *own)
 
     def _edits(
         self, kind: int, ports: list[Port], shardings: list[Any]
@@ -210,10 +215,16 @@ class Lowered:
         traced: Any,
         retrace: Callable[[], Any] | None = None,
         lower: Callable[..., Lowered] | None = None,
+        defined: Definition = UNDEFINED,
     ) -> Lowered:
         """Return the program with the ``jax.stages.Traced`` that it was lowered from, which
-        :meth:`applied` runs, what traces the function anew, and what lowers that."""
-        return Lowered(self.module, self._trees, self._mesh, traced, retrace, lower)
+        :meth:`applied` runs, what traces the function anew, what lowers that, and where the
+        function is defined."""
+        return Lowered(self.module, self._trees, self._mesh, traced, retrace, lower, defined)
+
+    def signature(self) -> Signature:
+        """Return where the function is defined, and the trees of what it takes and returns."""
+        return signature(self.module, self._trees, self._defined)
 
     def retraced(self, context: Callable[[], AbstractContextManager[None]]) -> Any:
         """Return what the function is traced to within ``context``.

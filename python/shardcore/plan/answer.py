@@ -180,10 +180,11 @@ class Plan:
     @property
     def rules(self) -> dict[str, Any]:
         """A ``PartitionSpec`` for each regular expression; the first one that matches the whole
-        path of an argument, ``params/layers/3/w``, decides its spec."""
+        path of an argument, ``params/layers/3/w``, decides its spec. ``None`` as in
+        :attr:`in_shardings`."""
         from shardcore.plan.user_trees import rules
 
-        return rules(self.result, self.stages, self.layers)
+        return rules(self)
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -300,18 +301,21 @@ class Plan:
         }
 
     def patch(self, file: str | None = None, function: str | None = None) -> str:
-        """Return a unified diff of the user's files that applies the plan: constraints where the
-        values are computed, and the rest of :meth:`to_python` at the end of ``file``. No file is
-        written.
+        """Return a unified diff of the user's files that applies the plan. No file is written.
+
+        Values are constrained where they are computed. ``file`` gets the plan's mesh, and the
+        shardings where the step is jitted; what is left to do by hand stands before the diff.
 
         If ``function`` of the file returns a step, a tuple of its arguments and maybe options of
         :func:`shardcore.jax.lower`, the diff also has ``{function}_planned``, which returns these
-        with the plan.
+        with the plan. The changed files are then run in another process, and the diff begins with
+        what the step costs as changed.
 
         Raises:
             OSError: a file cannot be read.
+            LoweringError: ``function`` does not return a step.
         """
-        from shardcore.plan.patch import patch
+        from shardcore.plan.applied import patch
 
         return patch(self, file, function)
 

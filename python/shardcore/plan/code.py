@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from shardcore.calculus.partition_spec import spec_text
-from shardcore.plan.user_trees import path, port_rules
+from shardcore.plan.literal import written, written_tuple
+from shardcore.plan.user_trees import argument_rules, path, result_rules
 
 if TYPE_CHECKING:
     from shardcore.pipeline import Candidate, Pipeline
     from shardcore.plan.answer import Plan
+    from shardcore.signature import Signature
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 IMPORTS = {
@@ -30,10 +32,28 @@ _BY_RULES = """
 def by_rules(rules, tree):
     def spec_of(path, leaf):
         name = jax.tree_util.keystr(path, simple=True, separator="/")
-        return next(spec for rule, spec in rules if re.fullmatch(rule, name))
+        return next((spec for rule, spec in rules if re.fullmatch(rule, name)), None)
 
     return jax.tree_util.tree_map_with_path(spec_of, tree)
 """
+_SHARDED = """
+
+def sharded(rules, root, tree):
+    def placed(path, leaf):
+        name = f"{root}/{jax.tree_util.keystr(path, simple=True, separator='/')}".strip("/")
+        spec = next((spec for rule, spec in rules if re.fullmatch(rule, name)), None)
+        return leaf if spec is None else jax.lax.with_sharding_constraint(leaf, spec)
+
+    return jax.tree_util.tree_map_with_path(placed, tree)
+"""
+FREE = """@partial(jax.custom_jvp, nondiff_argnums=(1,))
+def constrained(x, spec):
+    return jax.lax.with_sharding_constraint(x, spec)
+
+
+constrained.defjvp(lambda spec, primals, tangents: (constrained(*primals, spec), *tangents))
+"""
+"""A constraint that leaves the gradient free."""
 _USE = """
 # Under the mesh, jax.set_mesh(make_mesh()), these are in_shardings and out_shardings of jax.jit.
 """
@@ -81,7 +101,7 @@ def _pipeline_words(best: Candidate) -> Iterator[str]:
 
 def definitions(plan: Plan) -> str:
     """Return what of the code stands outside of the function, but for imports."""
-    lines = ["def make_mesh():", f"    return {plan.placement.code}", "", ""]
+    lines = [*mesh_definition(plan).splitlines(), "", ""]
     if plan.kept is not None:
         lines[:0] = [plan.kept.code(), "", ""]
     if plan.pipeline is not None:
@@ -94,35 +114,84 @@ def definitions(plan: Plan) -> str:
         lines += [f"    {None if spec is None else spec_text(spec)}," for spec in plan.in_shardings]
         return "\n".join((*lines, ")\n"))
     given, named = ", ".join(roots), ", ".join(f'"{root}": {root}' for root in roots)
-    lines += [*_rules("RULES", plan.rules)]
+    lines += [*_rules("RULES", argument_rules(plan))]
     text = "\n".join(lines) + f"\n{_BY_RULES}"
     taken = ", ".join(f'found["{root}"]' for root in roots)
     text += f"\n\ndef in_shardings({given}):\n    found = by_rules(RULES, {{{named}}})\n"
     text += f"    return ({taken}{',' if len(roots) == 1 else ''})\n"
     if plan.stated.results:
-        rules = port_rules(plan.result.results(), plan.stages, plan.layers)
-        text += "\n\n" + "\n".join(_rules("RESULT_RULES", rules)) + "\n"
+        text += "\n\n" + "\n".join(_rules("RESULT_RULES", result_rules(plan))) + "\n"
         text += "\n\ndef out_shardings(results):\n    return by_rules(RESULT_RULES, results)\n"
     return text
 
 
-def planned(plan: Plan, function: str) -> str:
-    """Return a function that returns what ``function`` returns, a step, its arguments and options
-    of :func:`shardcore.jax.lower`, with the mesh and the shardings of ``plan``."""
-    said, made = "mesh=mesh, in_shardings=in_shardings(*arguments)", ""
+def mesh_definition(plan: Plan) -> str:
+    """Return the function that makes the mesh of ``plan``."""
+    return f"def make_mesh():\n    return {plan.placement.code}\n"
+
+
+def constants(plan: Plan, taken: Signature) -> dict[str, str]:
+    """Return the options of ``jax.jit`` with the shardings of ``plan``, each as code.
+
+    Raises:
+        UnwritableError: a tree has containers that no code makes.
+    """
+    arguments, results = plan.result.arguments(), plan.result.results()
+    said = plan.stated
+    return {
+        "in_shardings": written_tuple(
+            taken.positional,
+            lambda leaf: spec_text(said.arguments.get(arguments[leaf].name)),
+            len("IN_SHARDINGS = "),
+        ),
+        "out_shardings": written(
+            taken.results,
+            lambda leaf: spec_text(said.results.get(results[leaf].name)),
+            len("OUT_SHARDINGS = "),
+        ),
+    }
+
+
+def body_definitions(plan: Plan) -> str:
+    """Return the rules, and the function that constrains arguments and results by them within the
+    step."""
+    lines = [*_rules("RULES", argument_rules(plan))]
     if plan.stated.results:
-        said += ", out_shardings=out_shardings(results)"
+        lines += ["", *_rules("RESULT_RULES", result_rules(plan))]
+    return "\n".join(lines) + f"\n{_SHARDED}"
+
+
+def planned(plan: Plan, function: str, options: Mapping[str, str], makes_results: bool) -> str:
+    """Return a function that returns what ``function`` returns, a step, its arguments and options
+    of :func:`shardcore.jax.lower`, with the mesh of ``plan`` and these options.
+
+    Args:
+        plan: the plan.
+        function: the name of the function.
+        options: the options, as code.
+        makes_results: whether they take ``results``, the shapes of the results.
+    """
+    made = ""
+    if makes_results:
         made = (
             "    with jax.sharding.use_abstract_mesh(mesh):\n"
             "        results = jax.eval_shape(step, *arguments)\n"
         )
-    shape = plan.whole_mesh.shape
+    said = "".join(f", {name}={value}" for name, value in options.items())
     return (
-        f"\n\ndef {function}_planned():\n"
+        f"def {function}_planned():\n"
         f"    step, arguments, *options = {function}()\n"
-        f"    mesh = jax.sharding.AbstractMesh({tuple(shape.values())}, {tuple(shape)})\n"
-        f"{made}    return step, arguments, dict(*options) | dict({said})\n"
+        f"    mesh = {abstract_mesh(plan)}\n"
+        f"{made}"
+        f"    planned = dict(mesh=mesh{said})\n"
+        "    return step, arguments, dict(*options) | planned\n"
     )
+
+
+def abstract_mesh(plan: Plan) -> str:
+    """Return the code of the mesh of ``plan`` without devices."""
+    shape = plan.whole_mesh.shape
+    return f"jax.sharding.AbstractMesh({tuple(shape.values())}, {tuple(shape)})"
 
 
 def _rules(name: str, rules: Mapping[str, Any]) -> Iterator[str]:

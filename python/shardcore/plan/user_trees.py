@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from shardcore._core import Port
 from shardcore.calculus.partition_spec import Spec, jax_spec
 from shardcore.plan.name_rules import name_rules
-from shardcore.plan.stated import specs_of
 from shardcore.session.paths import steps
 
 if TYPE_CHECKING:
@@ -45,17 +44,29 @@ def out_shardings(result: Any, specs: Mapping[str, Spec]) -> Any:
     return result.map_outputs(lambda port: _of_jax(specs.get(port.name)))
 
 
-def rules(result: Any, stages: int, layers: int) -> dict[str, Any]:
-    """Return a rule for each kind of the arguments of ``result``."""
-    found = port_rules(result.arguments(), stages, layers)
-    return {rule: _of_jax(spec) for rule, spec in found.items()} if _has_trees(result) else found
+def rules(plan: Plan) -> dict[str, Any]:
+    """Return a rule for each kind of the arguments of ``plan``."""
+    found = argument_rules(plan)
+    return (
+        {rule: _of_jax(spec) for rule, spec in found.items()} if _has_trees(plan.result) else found
+    )
 
 
-def port_rules(ports: Sequence[Port], stages: int = 1, layers: int = 0) -> dict[str, Spec]:
-    """Return a rule for each kind of ``ports``, arguments or results."""
-    specs = staged(ports, specs_of(ports), stages, layers)
-    by_path = {path(port): specs[port.name] for port in ports if port.name in specs}
-    return name_rules(by_path, Spec(()))
+def argument_rules(plan: Plan) -> dict[str, Spec | None]:
+    """Return a rule for each kind of the arguments; ``None`` for those left to propagation."""
+    return _port_rules(plan, plan.result.arguments(), plan.stated.arguments)
+
+
+def result_rules(plan: Plan) -> dict[str, Spec | None]:
+    """Return a rule for each kind of the results; ``None`` for those left to propagation."""
+    return _port_rules(plan, plan.result.results(), plan.stated.results)
+
+
+def _port_rules(
+    plan: Plan, ports: Sequence[Port], stated: Mapping[str, Spec]
+) -> dict[str, Spec | None]:
+    specs = staged(ports, stated, plan.stages, plan.layers)
+    return name_rules({path(port): specs.get(port.name) for port in ports}, Spec(()))
 
 
 def path(port: Port) -> str:
