@@ -311,6 +311,29 @@ def test_options_of_a_jitted_function_hold() -> None:
         lower(inner, X, W, mesh=SIZES, in_shardings=SPECS)
 
 
+def test_a_jitted_function_may_have_specs_over_a_mesh_without_devices() -> None:
+    fn = jax.jit(jnp.dot, in_shardings=(P("data"), P(None, "model")), out_shardings=P())
+    lowered = lower(fn, X, W, mesh=SIZES)
+    assert [port.sharding is not None for port in lowered.module.arguments()] == [True, True]
+    assert lowered.propagate().in_specs == (P("data"), P(None, "model"))
+    again = lowered.anew(contextlib.nullcontext)
+    assert again.propagate().in_specs == (P("data"), P(None, "model"))
+
+
+class Scaled:
+    @functools.partial(jax.jit, static_argnums=0)
+    def run(self, x: Any) -> Any:
+        return x * 2
+
+
+def test_a_jitted_method_is_lowered_for_its_object() -> None:
+    lowered = lower(Scaled().run, X)
+    assert [port.label for port in lowered.module.arguments()] == ["x"]
+    found = lowered.signature()
+    assert (found.file, found.is_jitted, found.positional) == (__file__, True, (0,))
+    assert lower(jax.grad(lambda x: x.sum()), X).signature().file is None
+
+
 def test_a_result_has_all_that_the_result_of_a_program_has() -> None:
     public = {name for name in dir(shardcore.Result) if not name.startswith("_")}
     assert public <= set(dir(JaxResult))

@@ -57,12 +57,12 @@ def shapes(function, *args):
     return jax.eval_shape(function, *args)
 
 '''
-_STATE = '''
+_STATE = """
 def first():
     params = init(jax.random.key(0))
     return {"params": params, "momentum": jax.tree.map(jnp.zeros_like, params)}
 
-'''
+"""
 _STEP = '''
 def train_step(state, tokens):
     """One step."""
@@ -277,22 +277,28 @@ def train_step(state, tokens):
 """
     + _MAIN
 )
-_OWN_CONSTRAINTS = _decorated("@partial(jax.jit, donate_argnums=0)").replace(
-    """        x = x + jnp.tanh(x @ layer["up"]) @ layer["down"]
+_OWN_CONSTRAINTS = (
+    _decorated("@partial(jax.jit, donate_argnums=0)")
+    .replace(
+        """        x = x + jnp.tanh(x @ layer["up"]) @ layer["down"]
 """,
-    """        x = jax.lax.with_sharding_constraint(x, P("model"))
+        """        x = jax.lax.with_sharding_constraint(x, P("model"))
         h = jax.lax.with_sharding_constraint(x @ layer["up"], P(None, None, "data"))
         x = x + jnp.tanh(h) @ layer["down"]
 """,
-).replace(
-    "    state, loss = train_step",
-    """    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    )
+    .replace(
+        "    state, loss = train_step",
+        """    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     jax.set_mesh(mesh)
     state, loss = train_step""",
+    )
 )
-_TAKEN = _decorated("@jax.jit").replace(
-    "\n\ndef init(key):",
-    '''
+_TAKEN = (
+    _decorated("@jax.jit")
+    .replace(
+        "\n\ndef init(key):",
+        '''
 
 IN_SHARDINGS = None
 
@@ -303,10 +309,22 @@ def make_mesh():
 
 
 def init(key):''',
-).replace("    state, loss = train_step", "    jax.set_mesh(make_mesh())\n    state, loss = train_step")
-_LAMBDA = _HEAD + _STATE + _STEP + _MAIN.replace(
-    "train_step(first(), batch())", "jax.jit(lambda s, t: train_step(s, t))(first(), batch())"
-).replace("return train_step,", "return jax.jit(lambda state, tokens: train_step(state, tokens)),")
+    )
+    .replace(
+        "    state, loss = train_step",
+        "    jax.set_mesh(make_mesh())\n    state, loss = train_step",
+    )
+)
+_LAMBDA = (
+    _HEAD
+    + _STATE
+    + _STEP
+    + _MAIN.replace(
+        "train_step(first(), batch())", "jax.jit(lambda s, t: train_step(s, t))(first(), batch())"
+    ).replace(
+        "return train_step,", "return jax.jit(lambda state, tokens: train_step(state, tokens)),"
+    )
+)
 
 STYLES = {
     "jit": _decorated("@jax.jit"),

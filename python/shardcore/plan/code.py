@@ -130,35 +130,41 @@ def mesh_definition(plan: Plan) -> str:
     return f"def make_mesh():\n    return {plan.placement.code}\n"
 
 
-def constants(plan: Plan, taken: Signature) -> dict[str, str]:
-    """Return the options of ``jax.jit`` with the shardings of ``plan``, each as code.
+def in_constant(plan: Plan, taken: Signature) -> str:
+    """Return the shardings of the positional arguments as an expression.
 
     Raises:
         UnwritableError: a tree has containers that no code makes.
     """
-    arguments, results = plan.result.arguments(), plan.result.results()
-    said = plan.stated
-    return {
-        "in_shardings": written_tuple(
-            taken.positional,
-            lambda leaf: spec_text(said.arguments.get(arguments[leaf].name)),
-            len("IN_SHARDINGS = "),
-        ),
-        "out_shardings": written(
-            taken.results,
-            lambda leaf: spec_text(said.results.get(results[leaf].name)),
-            len("OUT_SHARDINGS = "),
-        ),
-    }
+    ports, specs = plan.result.arguments(), plan.stated.arguments
+    return written_tuple(
+        taken.positional,
+        lambda leaf: spec_text(specs.get(ports[leaf].name)),
+        len("IN_SHARDINGS = "),
+    )
 
 
-def body_definitions(plan: Plan) -> str:
-    """Return the rules, and the function that constrains arguments and results by them within the
-    step."""
-    lines = [*_rules("RULES", argument_rules(plan))]
-    if plan.stated.results:
-        lines += ["", *_rules("RESULT_RULES", result_rules(plan))]
-    return "\n".join(lines) + f"\n{_SHARDED}"
+def out_constant(plan: Plan, taken: Signature) -> str:
+    """Return the shardings of the results as an expression.
+
+    Raises:
+        UnwritableError: as for :func:`in_constant`.
+    """
+    ports, specs = plan.result.results(), plan.stated.results
+    return written(
+        taken.results,
+        lambda leaf: spec_text(specs.get(ports[leaf].name)),
+        len("OUT_SHARDINGS = "),
+    )
+
+
+def body_definitions(plan: Plan, arguments: bool, results: bool) -> str:
+    """Return the rules, of arguments and of results if these are asked for, and the function that
+    constrains them within the step."""
+    lines = [*_rules("RULES", argument_rules(plan)), ""] if arguments else []
+    if results:
+        lines += [*_rules("RESULT_RULES", result_rules(plan)), ""]
+    return "\n".join(lines) + _SHARDED
 
 
 def planned(plan: Plan, function: str, options: Mapping[str, str], makes_results: bool) -> str:

@@ -54,8 +54,9 @@ class Edits:
         start, end = end_of(call.args[-1]), end_of(call)
         rest = self.between(start, end).removesuffix(")").rstrip().removesuffix(",")
         # What is behind a comment needs a line of its own.
-        behind = "\n" if "#" in rest else ""
-        self.replace(start, end, f"{rest}{behind}, {', '.join(new)})")
+        has_comment = "#" in rest.rpartition("\n")[2]
+        between = f"\n{' ' * call.args[-1].col_offset}" if has_comment else ", "
+        self.replace(start, end, f"{rest}{between}{', '.join(new)})")
 
     def insert_line(self, after: int, new: str) -> None:
         """Insert the lines ``new`` after a line; 0 is the beginning of the text."""

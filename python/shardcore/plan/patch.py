@@ -8,7 +8,7 @@ at the end of the file.
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import difflib
 import os
 from collections.abc import Mapping
@@ -17,21 +17,11 @@ from typing import TYPE_CHECKING
 
 from shardcore.calculus.partition_spec import spec_text
 from shardcore.plan import code
-from shardcore.plan.edits import end_of, start_of
 from shardcore.plan.literal import UnwritableError
 from shardcore.plan.mesh_in_file import give_mesh
 from shardcore.plan.own_constraints import remove_constraints
-from shardcore.plan.step_in_file import (
-    Function,
-    calls,
-    defined,
-    first_statement,
-    jits,
-    parameters,
-    returns,
-)
+from shardcore.plan.step_changes import NO_SHARDINGS, Step
 from shardcore.plan.user_file import File
-from shardcore.plan.user_trees import path as port_path
 from shardcore.source_lines import constrained
 
 if TYPE_CHECKING:
@@ -40,7 +30,6 @@ if TYPE_CHECKING:
 
 FREE, LINES = "constrained", "jax.lax.with_sharding_constraint"
 """What constrains a value: with its gradient free, or constrained alike."""
-_NO_SHARDINGS = {"in_shardings": "None", "out_shardings": "None"}
 
 
 @dataclass(frozen=True)
@@ -103,16 +92,14 @@ def changed(
         remove_constraints(plan, known)
     if constrain is not None:
         _constrain(plan, known, constrain)
+        left += [f"no line constrains {each}" for each in plan.constraints if each.site is None]
     entry = None
     if file is not None:
         own = known[file]
-        step = _Step.find(plan, own, signature, known)
+        step = Step.find(plan, own, signature, known.__getitem__)
         applied = step.apply() if step is not None else None
         if applied is None:
-            own.end.append(code.definitions(plan))
-            options = {"in_shardings": "in_shardings(*arguments)"}
-            if plan.stated.results:
-                options["out_shardings"] = "out_shardings(results)"
+            options = _stand_apart(plan, own, signature)
         else:
             options, more = applied
             left += more
@@ -127,134 +114,20 @@ def changed(
     return Changed(texts, tuple(left), entry)
 
 
-@dataclass(frozen=True)
-class _Step:
-    """The definition of a step in a user's file."""
-
-    plan: Plan
-    signature: Signature
-    file: File
-    node: Function
-
-    @staticmethod
-    def find(plan: Plan, own: File, signature: Signature | None, known: _Files) -> _Step | None:
-        """Return the definition of the step; ``None`` if it is not found, or if the plan changes
-        more than shardings."""
-        if signature is None or signature.file is None or plan.pipeline or plan.kept:
-            return None
-        try:
-            file = known[signature.file]
-        except (OSError, SyntaxError, UnicodeDecodeError):
-            return None
-        node = defined(file.tree, signature.line)
-        # A function of another file that is not jitted there gets its shardings in this one.
-        if node is None or (file is not own and not signature.is_jitted):
-            return None
-        return _Step(plan, signature, file, node)
-
-    def apply(self) -> tuple[dict[str, str], list[str]] | None:
-        """Give the step the shardings of the plan; return the options of ``lower`` that it needs
-        besides, and what is left to do, or ``None`` if the shardings can be given nowhere."""
-        places = jits(self.file.tree, self.node)
-        if not places and not self.signature.is_jitted:
-            return None
-        self.file.use(min((self.node, *(each.node for each in places)), key=_line).lineno)
-        called = calls(self.file.tree, self.node, places)
-        by_keyword = bool(self.signature.keywords) or any(each.keywords for each in called)
-        try:
-            if places and not by_keyword:
-                given = self._constants()
-                for each in places:
-                    each.give(self.file.edits, given)
-                left = self._place(called, given["in_shardings"])
-                return _NO_SHARDINGS if self.signature.is_jitted else given, left
-        except UnwritableError:
-            pass
-        if not self._constrain_inside():
-            return None
-        for each in places:
-            each.give(self.file.edits, _NO_SHARDINGS)
-        return _NO_SHARDINGS, self._place_by_rules(called)
-
-    def _place(self, called: list[ast.Call], shardings: str) -> list[str]:
-        """Have calls place their arguments, as JAX takes no array that is placed otherwise."""
-        count = len(self.signature.positional)
-        found = [call for call in called if len(call.args) == count and not _is_starred(call)]
-        for call in found:
-            self.file.edits.wrap_arguments(call, "*jax.device_put((", f"), {shardings})")
-        if found and len(found) == len(called):
-            return []
-        return [f"place the arguments of the step: jax.device_put(arguments, {shardings})"]
-
-    def _place_by_rules(self, called: list[ast.Call]) -> list[str]:
-        """Have calls place their arguments by the rules."""
-        assert isinstance(self.node, ast.FunctionDef)
-        edits, own = self.file.edits, self.file.own
-        names = [each for each in parameters(self.node) if each != "self"]
-        found = [call for call in called if not _is_starred(call)]
-        for call in found:
-            for name, argument in (
-                *zip(names, call.args, strict=False),
-                *((each.arg, each.value) for each in call.keywords),
-            ):
-                if name in self._roots():
-                    before = f'{own("sharded")}({own("RULES")}, "{name}", '
-                    edits.wrap(start_of(argument), end_of(argument), before, ")")
-        if found and len(found) == len(called):
-            return []
-        said = f'{own("sharded")}({own("RULES")}, "{names[0]}", {names[0]})'
-        return [f"place the arguments of the step: {said}"]
-
-    def _roots(self) -> list[str]:
-        """The names of the arguments that the program takes something of."""
-        ports = self.plan.result.arguments()
-        return list(dict.fromkeys(port_path(port).split("/")[0] for port in ports))
-
-    def _constants(self) -> dict[str, str]:
-        """Define the shardings as constants, and return their names by option."""
-        values = code.constants(self.plan, self.signature)
-        found = dict(_NO_SHARDINGS)
-        for name, value in values.items():
-            if value != "None":
-                self.file.definitions.append(f"{name.upper()} = {value}\n")
-                found[name] = self.file.own(name.upper())
-        return found
-
-    def _constrain_inside(self) -> bool:
-        """Constrain arguments and results within the step; return whether that can be done."""
-        node, file = self.node, self.file
-        roots = self._roots()
-        if not isinstance(node, ast.FunctionDef) or not {*roots} <= {*parameters(node)}:
-            return False
-        first = first_statement(node)
-        if first is None:
-            return False
-        file.definitions.append(code.body_definitions(self.plan))
-        name = file.own("sharded")
-        indent = file.edits.between((first, 0), (first, node.body[-1].col_offset))
-        rules = file.own("RULES")
-        lines = [f'{indent}{root} = {name}({rules}, "{root}", {root})' for root in roots]
-        file.edits.insert_line(first - 1, "\n".join(lines))
-        if self.plan.stated.results:
-            rules = file.own("RESULT_RULES")
-            for start, end, is_open in returns(node, file.edits):
-                before, after = ("(", ")") if is_open else ("", "")
-                file.edits.wrap(start, end, f'{name}({rules}, "", {before}', f"{after})")
-        return True
-
-
-def _is_starred(call: ast.Call) -> bool:
-    """Whether a call takes arguments that are not written one by one."""
-    by_name = any(each.arg is None for each in call.keywords)
-    return (
-        by_name
-        or not (call.args or call.keywords)
-        or any(isinstance(each, ast.Starred) for each in call.args)
-    )
-
-
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
+def _stand_apart(plan: Plan, own: File, signature: Signature | None) -> dict[str, str]:
+    """Define the shardings at the end of ``own``, and return the options of ``lower`` with them."""
+    own_names = {name: own.own(name.upper()) for name in NO_SHARDINGS}
+    if signature is not None and not signature.keywords and not plan.pipeline and not plan.kept:
+        with contextlib.suppress(UnwritableError):
+            ins, outs = code.in_constant(plan, signature), code.out_constant(plan, signature)
+            own.end += [code.mesh_definition(plan), f"IN_SHARDINGS = {ins}\n"]
+            own.end += [f"OUT_SHARDINGS = {outs}\n"]
+            return own_names
+    own.end.append(code.definitions(plan))
+    found = {"in_shardings": "in_shardings(*arguments)"}
+    if plan.stated.results:
+        found["out_shardings"] = "out_shardings(results)"
+    return found
 
 
 def _constrain(plan: Plan, known: _Files, constrain: str) -> None:

@@ -17,6 +17,9 @@ from shardcore.calculus.partition_spec import Spec, spec_of, spec_text
 from shardcore.session import Session
 from shardcore.source_lines import Site, constrained, constraint_line, site
 
+_TRANSPOSED = "transpose("
+"""In a name stack, what JAX writes of the backward pass."""
+
 
 @dataclass(frozen=True)
 class Constraint:
@@ -34,7 +37,10 @@ class Constraint:
     """The JAX primitive that the op was lowered from; empty if unknown."""
     shape: tuple[int | None, ...]
     site: Site | None
-    """The user's expression that computes it, if the file can be read."""
+    """The user's expression that computes it, if the file can be read; ``None`` for a value of a
+    gradient, which no expression is."""
+    is_gradient: bool = False
+    """Whether it is a value of a gradient, at the location of the expression that it is of."""
 
     @property
     def wrapped(self) -> str:
@@ -55,7 +61,8 @@ class Constraint:
 
     def __str__(self) -> str:
         shape = "x".join("?" if size is None else str(size) for size in self.shape)
-        return f"{self.line}  # {self.place or self.target}: {self.op.rpartition('.')[2]}, {shape}"
+        op = f"{'gradient, ' if self.is_gradient else ''}{self.op.rpartition('.')[2]}"
+        return f"{self.line}  # {self.place or self.target}: {op}, {shape}"
 
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -131,14 +138,20 @@ def constraints_of(session: Session, places: Mapping[str, str]) -> tuple[Constra
         return ()
     values = {name: value for value in session.module.values() for name in _names(value)}
     found = []
-    for target, location in places.items():
-        sharding = spec_of(session.annotations[session.targets(target)[0]])
-        value = values.get(target)
-        op = (value.op if value is not None else None) or ""
-        shape = (value.shape if value is not None else None) or ()
-        primitive = "" if value is None else value.name_stack.rpartition("/")[2]
-        at = site(location, op)
-        found.append(Constraint(target, sharding, location, op, primitive, shape, at))
+    for target, place in places.items():
+        # A target may name several values, which are computed in several places.
+        for name in session.targets(target):
+            sharding = spec_of(session.annotations[name])
+            value = values.get(name)
+            if value is None:
+                found.append(Constraint(name, sharding, place, "", "", (), site(place, "")))
+                continue
+            location, op = value.location or place, value.op or ""
+            primitive = value.name_stack.rpartition("/")[2]
+            is_gradient = _TRANSPOSED in value.name_stack
+            at = None if is_gradient else site(location, op)
+            known = location, op, primitive, value.shape or (), at, is_gradient
+            found.append(Constraint(name, sharding, *known))
     return tuple(sorted(found, key=lambda each: len(each.line)))
 
 

@@ -22,19 +22,18 @@ class Jit:
 
     def give(self, edits: Edits, options: Mapping[str, str]) -> None:
         """Give these keywords to ``jax.jit``; those that are there already are replaced."""
+        added = [f"{name}={value}" for name, value in options.items() if value != "None"]
         if not isinstance(self.node, ast.Call):
-            said = [f"{name}={value}" for name, value in options.items() if value != "None"]
-            if said:
-                new = f"partial({ast.unparse(self.node)}, {', '.join(said)})"
-                edits.replace_node(self.node, new)
+            if added:
+                said = ", ".join((ast.unparse(self.node), *added))
+                edits.replace_node(self.node, f"partial({said})")
             return
         given = {each.arg: each for each in self.node.keywords}
-        added = [f"{name}={value}" for name, value in options.items() if value != "None"]
         added = [each for each in added if each.partition("=")[0] not in given]
         for name in [each for each in options if each in given]:
-            new = [f"{name}={options[name]}", *added]
+            said = ", ".join((f"{name}={options[name]}", *added))
+            edits.replace(start_of(given[name]), end_of(given[name]), said)
             added = []
-            edits.replace(start_of(given[name]), end_of(given[name]), ", ".join(new))
         if added and self.node.keywords:
             edits.insert(start_of(self.node.keywords[0]), f"{', '.join(added)}, ")
         elif added:
@@ -56,16 +55,20 @@ def defined(tree: ast.Module, line: int) -> Function | None:
 
 
 def jits(tree: ast.Module, step: Function) -> list[Jit]:
-    """Return every place where ``step`` is jitted, in the order of the file."""
-    found = []
-    decorators = step.decorator_list if isinstance(step, ast.FunctionDef) else []
-    for each in decorators:
-        if ast.unparse(each) in _JIT or (isinstance(each, ast.Call) and _is_jit_of(each, None)):
-            found.append(Jit(each))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_jit_of(node, step):
-            found.append(Jit(node))
+    """Return every call that jits ``step``, in the order of the file."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = [Jit(node) for node in calls if _is_jit_of(node, step)]
     return sorted(found, key=lambda each: each.node.lineno)
+
+
+def decorators(step: Function) -> list[Jit]:
+    """Return the decorators of ``step`` that jit it."""
+    own = step.decorator_list if isinstance(step, ast.FunctionDef) else []
+    return [
+        Jit(each)
+        for each in own
+        if ast.unparse(each) in _JIT or (isinstance(each, ast.Call) and _is_jit_of(each, None))
+    ]
 
 
 def _is_jit_of(call: ast.Call, step: Function | None) -> bool:

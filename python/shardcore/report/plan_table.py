@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from shardcore.report.console import paragraph, table
@@ -60,7 +61,7 @@ def plan_parts(plan: Plan) -> list[Part]:
     count = plural(len(plan.specs), "annotation")
     made = {each.target: _made(each) for each in plan.constraints if each.location}
     rows = [
-        (made.get(target) or _shown(target), plan.specs[target], str(sharding))
+        (_made_of(target, made) or _shown(target), plan.specs[target], str(sharding))
         for target, sharding in plan.annotations.items()
     ]
     parts.append(paragraph(f"\n{count}", is_title=True))
@@ -79,6 +80,12 @@ def plan_parts(plan: Plan) -> list[Part]:
         parts.append(paragraph("\nothers", is_title=True))
         parts.append(table(COLUMNS, _alternatives(plan), wrapped=COLUMNS[-1:]))
     return parts
+
+
+def _made_of(target: str, made: Mapping[str, str]) -> str:
+    """Where the values of ``target`` are made; empty if that is not known of each."""
+    found = [made.get(name, "") for name in listed(target)]
+    return ", ".join(dict.fromkeys(found)) if all(found) else ""
 
 
 def _shown(target: str) -> str:
