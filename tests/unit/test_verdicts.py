@@ -144,6 +144,40 @@ def test_the_op_in_a_loop_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proof.first.name == "stablehlo.tanh"
 
 
+@pytest.mark.parametrize(
+    ("op", "other", "name"),
+    [
+        ("stablehlo.tanh", "stablehlo.sine", "%3"),
+        ("stablehlo.sine", "stablehlo.cosine", "%6"),
+        ("stablehlo.add", "stablehlo.subtract", "%2"),
+    ],
+)
+def test_the_op_is_named_in_a_program_that_was_printed_and_read(
+    op: str, other: str, name: str
+) -> None:
+    proof = shardcore.prove(with_local(partitioned(MIXED), op, other))
+    assert proof.verdict == "wrong"
+    assert proof.first is not None
+    assert proof.first.result == name
+    assert np.isfinite(proof.first.largest)
+
+
+def test_values_that_other_tools_numbered_anew_are_not_taken_for_others() -> None:
+    good = partitioned(MIXED)
+    text = str(good.module)
+    names = {}
+    for found in re.findall(r"%(?!arg|x\b|w\b)\w+", text):
+        names.setdefault(found, f"%{len(names)}")
+    numbered = re.sub(r"%(?!arg|x\b|w\b)\w+", lambda each: names[each[0]], text)
+    tanh = next(line for line in numbered.splitlines() if "stablehlo.tanh" in line)
+    line = tanh.replace("tanh", "negate")
+    proof = shardcore.prove(with_local(with_local(good, text, numbered), tanh, line))
+    assert proof.verdict == "wrong"
+    # Of the kinds of the mistake there are not as many in both programs: the next op is named.
+    assert proof.first is not None
+    assert proof.first.result == "%4"
+
+
 def test_what_little_can_be_said_of_is_decided_in_double_precision() -> None:
     """Sines of large sums in eight bits are noise, which a mistake would not change."""
     noise = MIXED.replace(

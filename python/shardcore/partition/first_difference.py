@@ -113,11 +113,7 @@ class _Checked:
         self._tolerance = tolerance
         source = partitioned.source
         self._ops = {_number(op): op for op in source.ops()}
-        self._named = {
-            (op.name, op.results[0].function, op.results[0].name): number
-            for number, op in self._ops.items()
-            if op.results
-        }
+        self._alike = _alike(source.ops(), partitioned.module.ops())
         self._sources: dict[Value, set[Key]] = {}
         self._seen: set[int] = set()
         self.gaps: dict[Key, float] = {}
@@ -151,18 +147,15 @@ class _Checked:
 
     def _of_source(self, op: Op) -> set[int]:
         """The numbers of the source ops that ``op`` may compute: that with its number, and that
-        with its name, as numbers are new in a program that was printed and read again."""
+        which is alike, as numbers are new in a program that was printed and read again."""
         number = _number(op)
         found = set()
         for known in (number, self._partitioned.origin.original(number)):
             if known in self._ops and self._ops[known].name == op.name:
                 found.add(known)
                 break
-        if op.results:
-            value = op.results[0]
-            named = self._named.get((op.name, value.function, value.name))
-            if named is not None:
-                found.add(named)
+        if number in self._alike:
+            found.add(self._alike[number])
         return found
 
     def _compare(self, key: Key, result: Array) -> None:
@@ -180,6 +173,29 @@ class _Checked:
     def change(self, key: Key) -> float:
         """How much other orders of summation change a result."""
         return self._known.changes.get(key, NOTHING).largest
+
+
+def _alike(source: Sequence[Op], local: Sequence[Op]) -> dict[int, int]:
+    """For ops of the devices' program, by number, the ops of ``source`` that they are by the text.
+
+    Names of values are kept where this package prints the program. Where most values with one name
+    are of different ops, other tools have numbered them anew: then ops of each kind are matched in
+    their order, if both programs have as many.
+    """
+    named = {_name(op): op for op in source if op.results}
+    pairs = [(op, named[_name(op)]) for op in local if op.results and _name(op) in named]
+    if sum(mine.name == theirs.name for mine, theirs in pairs) * 2 >= len(named):
+        return {_number(mine): _number(theirs) for mine, theirs in pairs}
+    found: dict[int, int] = {}
+    for kind in {op.name for op in source}:
+        mine, theirs = ([op for op in ops if op.name == kind] for ops in (local, source))
+        if len(mine) == len(theirs):
+            found.update(zip(map(_number, mine), map(_number, theirs), strict=True))
+    return found
+
+
+def _name(op: Op) -> tuple[str, str]:
+    return op.results[0].function, op.results[0].name
 
 
 class _Search:
