@@ -89,8 +89,8 @@ class Comparison:
     def _compare(self, run: Simulator, tolerance: float, is_measured: bool) -> None:
         arrays, partitioned = self._arrays, self._partitioned
         found = partitioned.simulate(*arrays, dtype=self._dtype)
-        expected: list[Array] = run(*arrays)
-        self.elements = sum(int(array.size) for array in expected)
+        expected: list[Any] = run(*arrays)
+        self.elements = sum(int(array.size) for array in expected if array is not None)
         gaps = [gap(mine, theirs) for mine, theirs in zip(found, expected, strict=True)]
         self.reordered = []
         if all(each is None for each in gaps):
@@ -113,7 +113,9 @@ class Comparison:
                 is_allowed = not self.is_widest
             change = bounds.change(at).largest if is_measured else 0.0
             if changed is None:
-                changed = run(*(_rounded(array, self._random) for array in arrays))
+                changed = run(
+                    *(array if array is None else _rounded(array, self._random) for array in arrays)
+                )
             rounding = _change(changed[at], expected[at])
             row = Difference(name, count, largest, rounding, change)
             (self.reordered if is_allowed else self.wrong).append(row)

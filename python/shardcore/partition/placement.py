@@ -54,14 +54,17 @@ def _terms(port: Port, num_devices: int) -> list[int]:
     return [along.shard_slice((num_devices,), device)[0].start for device in range(num_devices)]
 
 
-def gather(held: np.ndarray[Any, Any], port: Port) -> np.ndarray[Any, Any]:
-    """The global array of which ``held`` has the shards, stacked along a leading device dim.
+def gather(held: np.ndarray[Any, Any] | None, port: Port) -> Any:
+    """The global array of which ``held`` has the shards, stacked along a leading device dim; a
+    token is ``None``.
 
     Along unreduced axes the shards of the devices are added.
 
     Raises:
         ValueError: replicas of a shard differ between devices.
     """
+    if held is None:
+        return None
     terms = _terms(port, held.shape[0])
     found = [_gathered(held, port, term, terms) for term in dict.fromkeys(terms)]
     return sum(found[1:], found[0])

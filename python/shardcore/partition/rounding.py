@@ -92,9 +92,9 @@ class Bounds:
         return not change <= _LOOSE * size(_finite(np.abs(expected))).mean
 
 
-def gap(mine: Array, theirs: Array) -> Array | None:
-    """The difference of each element; ``None`` if the arrays are equal."""
-    if are_equal(mine, theirs):
+def gap(mine: Array | None, theirs: Array | None) -> Array | None:
+    """The difference of each element; ``None`` if the arrays are equal, or are tokens."""
+    if mine is None or theirs is None or are_equal(mine, theirs):
         return None
     a, b = widest(mine), widest(theirs)
     is_finite = np.isfinite(a) & np.isfinite(b)

@@ -27,6 +27,10 @@ _UFUNCS: dict[str, np.ufunc] = {
 }
 
 
+_MOST_MASKED = 1 << 24
+"""Of so many elements at a time it is found which are zeros."""
+
+
 class Reducer:
     """The body of a reduction: a function that combines two lists of scalars into one.
 
@@ -39,7 +43,8 @@ class Reducer:
         name = body.only_op()
         types = [kind for kind in body.argument_types if kind is not None]
         self.dtype = types[0].dtype if types else np.dtype(np.float32)
-        self._order = site.order
+        self.order = site.order if is_ordered(site.order, self.dtype) else None
+        """The order in which floats are added; ``None`` for that of NumPy."""
         self.width = max(len(body.arguments) // 2, 1)
         self._ufunc = _UFUNCS.get(name or "") if not is_complex(self.dtype) else None
         if is_complex(self.dtype) and name in ("stablehlo.add", "stablehlo.multiply"):
@@ -54,7 +59,7 @@ class Reducer:
     @property
     def is_reordered(self) -> bool:
         """Whether it adds floats in an order other than that of the terms."""
-        return self._ufunc is np.add and is_ordered(self._order, self.dtype)
+        return self._ufunc is np.add and self.order is not None
 
     def combine(
         self, run: Run, a: Sequence[Array], b: Sequence[Array], captured: Mapping[int, Value]
@@ -97,19 +102,24 @@ class Reducer:
         if operand.dtype == np.bool_:
             return self._ufunc.reduce(operand, axis=-1)
         if self._ufunc is np.add and operand.dtype.kind in "fc":
-            if self.is_reordered and self._order is not None:
+            if self.order is not None:
                 length = operand.shape[-1]
-                return self._order.total(length, self.dtype, lambda at: _sum(operand[..., at]))
+                return self.order.total(length, self.dtype, lambda at: _sum(operand[..., at]))
             return _sum(operand)
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found
         # NumPy ignores the sign of zeros; here +0 is larger than -0.
-        signs = np.signbit(operand) & (operand == 0)
-        plus = (operand == 0) & ~signs
-        has_both = signs.any(axis=-1) & plus.any(axis=-1) & (found == 0)
-        zero = 0.0 if self._ufunc is np.maximum else -0.0
-        return np.where(has_both, np.asarray(zero, operand.dtype), found)
+        zeros = np.nonzero(found == 0)
+        step = max(_MOST_MASKED // operand.shape[-1], 1)
+        for first in range(0, zeros[0].size, step):
+            at = tuple(places[first : first + step] for places in zeros)
+            some = operand[at]
+            is_minus = np.signbit(some) & (some == 0)
+            has_both = is_minus.any(axis=-1) & ((some == 0) & ~is_minus).any(axis=-1)
+            zero = operand.dtype.type(0.0 if self._ufunc is np.maximum else -0.0)
+            found[at] = np.where(has_both, zero, found[at])
+        return found
 
 
 def _sum(operand: Array) -> Array:

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from shardcore.simulate.dtypes import wide
+from shardcore.simulate.order import Order
 from shardcore.simulate.reduce import Reducer
 from shardcore.simulate.registry import op
 from shardcore.simulate.run import Run
@@ -110,17 +112,36 @@ def _one_dim_at_a_time(run: Run, reducer: Reducer, x: Array, window: Window) -> 
         if size == 1 and stride == 1:
             continue
         moved = np.moveaxis(x, dim + 1, -1)
+        # Widened before it is viewed as windows, which have each element many times.
+        terms = wide(moved)
         length = moved.shape[-1]
         if dilation == stride == 1 and length == 2 * size - 1 and reducer.ufunc is np.add:
-            x = np.moveaxis(_sliding_sum(moved, size), -1, dim + 1)
+            x = np.moveaxis(_sliding_sums(moved, size, reducer.order), -1, dim + 1)
             continue
-        view = windows_of(moved, (size,), (stride,), (dilation,))
+        view = windows_of(terms, (size,), (stride,), (dilation,))
         if not view.size:
             x = np.moveaxis(np.zeros(view.shape[:-1], x.dtype), -1, dim + 1)
             continue
         [found] = reducer.reduce(run, [view], {})
         x = np.moveaxis(found, -1, dim + 1)
     return x
+
+
+def _sliding_sums(x: Array, size: int, order: Order | None) -> Array:
+    """Sums of windows of ``size`` elements, with the parts of each window as ``order`` has them.
+
+    Where an order is strided, which parts of windows cannot be, there is another part instead.
+    """
+    if order is None:
+        return _sliding_sum(x, size)
+    length = x.shape[-1] - size + 1
+    parts = Order(order.parts + 1) if order.is_strided else order
+    sums = [
+        _sliding_sum(x[..., at.start : at.stop + length - 1], at.stop - at.start)
+        for at in parts.slices(size)
+        if at.stop > at.start
+    ]
+    return sum(sums[1:], sums[0])
 
 
 def _sliding_sum(x: Array, size: int) -> Array:
