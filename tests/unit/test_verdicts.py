@@ -230,6 +230,12 @@ func.func @main(%x: tensor<8x1024xbf16>, %i: tensor<1024x1xi32>)
     assert Order(4).slices(0) == [slice(0, 0)]
 
 
+@pytest.mark.parametrize("tolerance", [-1.0, float("nan"), float("inf")])
+def test_a_tolerance_that_would_allow_everything_is_refused(tolerance: float) -> None:
+    with pytest.raises(ValueError, match="tolerance is a number of at least 0"):
+        shardcore.prove(partitioned(MIXED), tolerance=tolerance)
+
+
 def test_tokens_are_no_results_to_compare() -> None:
     token = MIXED.replace("sine %5", "negate %5").replace(
         "-> tensor<64x256xf32> {", "-> (tensor<64x256xf32>, !stablehlo.token) {"
@@ -270,6 +276,33 @@ func.func @main(%x: tensor<{length}x{dtype}>) -> tensor<{length}x{dtype}> {{
     assert peak < 2**28
     assert np.array_equal(found.astype(np.float32), np.maximum.accumulate(x))
     assert np.signbit(found).tolist() == [True] + [False] * (length - 1)
+
+
+@pytest.mark.parametrize("op", ["stablehlo.multiply", "chlo.hypot"])
+def test_products_and_other_reductions_are_rounded_in_other_orders_too(op: str) -> None:
+    body = {
+        "stablehlo.multiply": "%r = stablehlo.multiply %a, %b : tensor<f16>",
+        "chlo.hypot": "%p = stablehlo.multiply %a, %a : tensor<f16>\n"
+        "%q = stablehlo.multiply %b, %b : tensor<f16>\n"
+        "%s = stablehlo.add %p, %q : tensor<f16>\n"
+        "%r = stablehlo.sqrt %s : tensor<f16>",
+    }[op]
+    text = f"""
+func.func @main(%x: tensor<64x32xf16>) -> tensor<64xf16> {{
+  %one = stablehlo.constant dense<1.0> : tensor<f16>
+  %0 = "stablehlo.reduce"(%x, %one) <{{dimensions = array<i64: 1>}}> ({{
+  ^bb0(%a: tensor<f16>, %b: tensor<f16>):
+    {body}
+    stablehlo.return %r : tensor<f16>
+  }}) : (tensor<64x32xf16>, tensor<f16>) -> tensor<64xf16>
+  return %0 : tensor<64xf16>
+}}"""
+    x = np.random.default_rng(0).uniform(0.9, 1.1, (64, 32)).astype(np.float16)
+    plain = Simulator(Module.parse(text))(x)[0].astype(float)
+    for order in (Order(4), Order(4, True)):
+        other = Simulator(Module.parse(text), order=order)(x)[0].astype(float)
+        assert (other != plain).any()
+        assert np.allclose(other, plain, rtol=1e-2)
 
 
 def test_cumulative_sums_are_rounded_in_other_orders_too() -> None:

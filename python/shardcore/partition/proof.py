@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -179,8 +179,8 @@ def prove(
     Raises:
         SimulationError: an op cannot be simulated, or a loop does not end.
         ProgramTooLargeError: the values of the programs do not fit into memory.
-        ValueError: replicas of a result differ between devices, ``seed`` is negative, or ``dtype``
-            is no such type.
+        ValueError: replicas of a result differ between devices, ``seed`` is negative, ``tolerance``
+            is negative or no finite number, or ``dtype`` is no such type.
     """
     from shardcore.partition.comparison import Comparison
     from shardcore.partition.partitioned import Partitioned
@@ -192,6 +192,8 @@ def prove(
     if tolerance is None:
         tolerance = _TOLERANCES.get(dtype, _TOLERANCE)
     expect(tolerance, Real)
+    if not 0 <= tolerance < inf:
+        raise ValueError(f"tolerance is a number of at least 0, not {tolerance}")
     comparison.run(tolerance, is_measured)
     in_double = None
     differences, reordered = comparison.wrong, comparison.reordered

@@ -27,6 +27,11 @@ class Order:
     is_strided: bool = False
     """Whether a part takes every n-th term (n parts); otherwise parts are contiguous."""
 
+    @property
+    def contiguous(self) -> Order:
+        """An order with contiguous parts: this one, or with another part in place of strides."""
+        return Order(self.parts + 1) if self.is_strided else self
+
     def slices(self, length: int) -> list[slice]:
         """The terms of each part, for ``length`` terms."""
         parts = max(min(self.parts, length), 1)

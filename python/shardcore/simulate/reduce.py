@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -84,6 +85,20 @@ class Reducer:
         """``operands`` reduced along their last dim, which is not empty."""
         if self._ufunc is not None:
             return [in_type(self._along(wide(operands[0])), self.dtype)]
+        if self.order is None:
+            return self._tree(run, operands, captured)
+        # Of a body that is not commutative the parts are in the order of the terms.
+        found: list[Array] | None = None
+        for at in self.order.contiguous.slices(operands[0].shape[-1]):
+            part = self._tree(run, [each[..., at] for each in operands], captured)
+            found = part if found is None else self.combine(run, found, part, captured)
+        assert found is not None
+        return found
+
+    def _tree(
+        self, run: Run, operands: Sequence[Array], captured: Mapping[int, Value]
+    ) -> list[Array]:
+        """``operands`` reduced along their last dim as a balanced tree."""
         parts = list(operands)
         while (size := parts[0].shape[-1]) > 1:
             left = [part[..., 0 : size - size % 2 : 2] for part in parts]
@@ -106,6 +121,12 @@ class Reducer:
                 length = operand.shape[-1]
                 return self.order.total(length, self.dtype, lambda at: _sum(operand[..., at]))
             return _sum(operand)
+        if self._ufunc is np.multiply and self.order is not None:
+            parts = (operand[..., at] for at in self.order.slices(operand.shape[-1]))
+            factors = [
+                wide(in_type(np.multiply.reduce(each, axis=-1), self.dtype)) for each in parts
+            ]
+            return np.asarray(math.prod(factors[1:], start=factors[0]))
         found = self._ufunc.reduce(operand, axis=-1, dtype=operand.dtype)
         if operand.dtype.kind != "f" or self._ufunc not in (np.maximum, np.minimum):
             return found

@@ -135,10 +135,9 @@ def _sliding_sums(x: Array, size: int, order: Order | None) -> Array:
     if order is None:
         return _sliding_sum(x, size)
     length = x.shape[-1] - size + 1
-    parts = Order(order.parts + 1) if order.is_strided else order
     sums = [
         _sliding_sum(x[..., at.start : at.stop + length - 1], at.stop - at.start)
-        for at in parts.slices(size)
+        for at in order.contiguous.slices(size)
         if at.stop > at.start
     ]
     return sum(sums[1:], sums[0])
