@@ -14,6 +14,7 @@ import importlib.machinery
 import importlib.util
 import inspect
 import json
+import operator
 import os
 import sys
 import traceback
@@ -154,7 +155,8 @@ def _signature(found: Any) -> str:
     if not isinstance(found, tuple):
         return ""
     step, arguments, options = _parts(found, shardcore.jax.lower)
-    is_joined = len(found) > 1 and found[1] is arguments
+    first = found[1] if len(found) > 1 and isinstance(found[1], (tuple, list)) else ()
+    is_joined = len(first) == len(arguments) > 0 and all(map(operator.is_, first, arguments))
     made = shardcore.jax.lower(step, *arguments, **options).signature()
     return replace(made, is_joined=is_joined).to_json()
 

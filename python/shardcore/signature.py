@@ -35,7 +35,8 @@ class Signature:
     results: Tree
     """The tree of what the function returns."""
     is_joined: bool = False
-    """Whether the step was returned with a tuple of its arguments behind it."""
+    """Whether the step was returned with a tuple of its arguments behind it, not with one argument
+    after the other."""
 
     def to_json(self) -> str:
         """Return it as JSON, which :meth:`from_json` reads."""

@@ -105,6 +105,20 @@ def test_a_line_that_runs_several_times_costs_what_it_does() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "returned",
+    ["train_step, shapes(first), shapes(batch)", "train_step, [shapes(first), shapes(batch)]"],
+)
+def test_a_step_may_be_returned_with_its_arguments_in_any_way(returned: str) -> None:
+    own = 'train_step, (shapes(first), shapes(batch)), {"mesh": {"data": 4, "model": 2}}'
+    Path("case.py").write_text(STYLES["jit"].replace(own, returned))
+    module = program_files.read("case.py:build")
+    plan = shardcore.plan(module, CHIP, MEMORY, {"data": 4, "model": 2}, seconds=2)
+    first, *_ = plan.patch("case.py", "build").splitlines()
+    assert first.endswith(", as planned")
+
+
+@pytest.mark.usefixtures("folder")
 def test_each_value_of_a_constraint_has_its_line_and_those_of_gradients_have_none() -> None:
     plan = planned(MODEL.format(name="experts-experts"), None)
     named = [name for target in plan.specs for name in listed(target)]

@@ -306,7 +306,7 @@ class Plan:
         Values are constrained where they are computed. ``file`` gets the plan's mesh, and the
         shardings where the step is jitted; what is left to do by hand stands before the diff.
 
-        If ``function`` of the file returns a step, a tuple of its arguments and maybe options of
+        If ``function`` of the file returns a step, its arguments and maybe options of
         :func:`shardcore.jax.lower`, the diff also has ``{function}_planned``, which returns these
         with the plan. The changed files are then run in another process, and the diff begins with
         what the step costs as changed.

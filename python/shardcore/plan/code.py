@@ -167,16 +167,20 @@ def body_definitions(plan: Plan, arguments: bool, results: bool) -> str:
     return "\n".join(lines) + _SHARDED
 
 
-def planned(plan: Plan, function: str, options: Mapping[str, str], makes_results: bool) -> str:
+def planned(plan: Plan, function: str, options: Mapping[str, str], is_joined: bool) -> str:
     """Return a function that returns what ``function`` returns, a step, its arguments and options
     of :func:`shardcore.jax.lower`, with the mesh of ``plan`` and these options.
 
     Args:
         plan: the plan.
         function: the name of the function.
-        options: the options, as code.
-        makes_results: whether they take ``results``, the shapes of the results.
+        options: the options, as code, which may take ``results``, the shapes of the results.
+        is_joined: whether it returns a tuple of the arguments, and maybe options behind it.
     """
+    makes_results = "results" in options.get("out_shardings", "")
+    taken, given = "arguments, *options", "dict(*options) | planned"
+    if not is_joined:
+        taken, given = "*arguments", "planned"
     made = ""
     if makes_results:
         made = (
@@ -186,11 +190,11 @@ def planned(plan: Plan, function: str, options: Mapping[str, str], makes_results
     said = "".join(f", {name}={value}" for name, value in options.items())
     return (
         f"def {function}_planned():\n"
-        f"    step, arguments, *options = {function}()\n"
+        f"    step, {taken} = {function}()\n"
         f"    mesh = {abstract_mesh(plan)}\n"
         f"{made}"
         f"    planned = dict(mesh=mesh{said})\n"
-        "    return step, arguments, dict(*options) | planned\n"
+        f"    return step, arguments, {given}\n"
     )
 
 

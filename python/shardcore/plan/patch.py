@@ -106,9 +106,8 @@ def changed(
             own.definitions.insert(0, code.mesh_definition(plan))
             mesh = own.own("make_mesh()")
             left += give_mesh(own.tree, own.edits, mesh, code.abstract_mesh(plan))
-        if function is not None and signature is not None and signature.is_joined:
-            makes_results = "results" in options.get("out_shardings", "")
-            own.end.append(code.planned(plan, function, options, makes_results))
+        if function is not None and signature is not None:
+            own.end.append(code.planned(plan, function, options, signature.is_joined))
             entry = f"{function}_planned"
     texts = {path: (each.text, each.changed()) for path, each in known.read.items()}
     return Changed(texts, tuple(left), entry)
