@@ -119,6 +119,21 @@ def test_a_step_may_be_returned_with_its_arguments_in_any_way(returned: str) -> 
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_file_that_fails_as_changed_gets_its_diff_and_is_said_to() -> None:
+    own = STYLES["called"].replace(
+        "    step = jax.jit(train_step, donate", "    step = jitted(donate"
+    )
+    options = "def jitted(**options):\n    return jax.jit(train_step, **options)\n\n\ndef build"
+    text = own.replace("def build", options).replace(
+        "jitted(donate_argnums=(0,))", "jitted(in_shardings=(None, None))"
+    )
+    plan = planned(text, None)
+    first, *rest = plan.patch("case.py", "build").splitlines()
+    assert first.startswith("# build_planned fails as changed: ")
+    assert any(each.startswith("+IN_SHARDINGS") for each in rest)
+
+
+@pytest.mark.usefixtures("folder")
 def test_each_value_of_a_constraint_has_its_line_and_those_of_gradients_have_none() -> None:
     plan = planned(MODEL.format(name="experts-experts"), None)
     named = [name for target in plan.specs for name in listed(target)]

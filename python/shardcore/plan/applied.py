@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from shardcore import entry_point
 from shardcore._core import Module
+from shardcore.errors import ShardcoreError
 from shardcore.plan.patch import FREE, LINES, Changed, changed
 from shardcore.units import format_bytes, format_seconds
 
@@ -56,12 +57,19 @@ def patch(plan: Plan, file: str | None, function: str | None) -> str:
         return _said(first.left) + first.diff()
     assert file is not None
     found: list[_Applied] = []
+    fails = ""
     for constrain in (LINES, FREE, None) if plan.constraints else (LINES,):
         each = first if constrain == LINES else changed(plan, file, function, signature, constrain)
-        applied = _Applied(each, _cost(plan, file, each))
+        try:
+            applied = _Applied(each, _cost(plan, file, each))
+        except ShardcoreError as error:
+            fails = f"{each.entry} fails as changed: {error.message}"
+            continue
         found.append(applied)
         if applied.is_as_planned(plan):
             break
+    if not found:
+        return _said([fails, *first.left]) + first.diff()
     best = next(
         (each for each in found if each.is_as_planned(plan)),
         min(found, key=lambda each: each.rank(plan)),
