@@ -1790,11 +1790,6 @@ class Figures:
         of all sets, in order.
         """
 
-    def tokens(self) -> int | None:
-        """The size, on all devices, of the first argument that is a batch of integer sequences, or
-        several batches whose gradients are accumulated. Three dims of bytes are taken for images.
-        """
-
     def whole_ops(self, num_devices: int) -> list[tuple[int, int] | None]:
         """For each of :meth:`ops` that is a product: the FLOPs of the global op that it is a part
         of, and the number of devices that compute that op together."""

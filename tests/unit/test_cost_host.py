@@ -52,6 +52,25 @@ def update(load: str, more: str = "", chip: str = "h100", kind: str = "pinned_ho
 LOAD = place("%o", "%opt", "device")
 
 
+def test_combined_collectives_are_not_on_the_host() -> None:
+    rows, columns, whole = "tensor<64x512xf32>", "tensor<512x64xf32>", "tensor<64x64xf32>"
+    body = "\n".join(
+        f"%{number} = stablehlo.dot_general %a, %{other}, contracting_dims = [1] x [0]"
+        f" : ({rows}, {columns}) -> {whole}"
+        for number, other in enumerate("bc")
+    )
+    by_columns = 'sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>'
+    cost = cost_of(
+        f"%a: {rows} {{{by_columns}}}, %b: {columns} {{{ROWS}}}, %c: {columns} {{{ROWS}}}",
+        f"{whole}, {whole}",
+        f"{body}\nreturn %0, %1 : {whole}, {whole}",
+    )
+    assert [row.kind for row in cost.collectives] == ["all_reduce"] * 2
+    # They are combined: some kernel has the ops of both.
+    assert any(len(kernel.ops) > 1 for kernel in cost.kernels)
+    assert (cost.host_memory_peak_bytes, cost.host_live_at_peak) == (0, ())
+
+
 @pytest.mark.parametrize("kind", ["pinned_host", "unpinned_host"])
 def test_state_on_the_host_takes_no_memory_of_the_device(kind: str) -> None:
     cost = update(LOAD, kind=kind)

@@ -112,15 +112,13 @@ class Partitioned:
     def figures(self, compiler: str = "none", cache_bytes: int = 0) -> Figures:
         """Return the numbers that costs are computed from, under the cost rules registered now.
         Times and traffic are those of the kernels that ``compiler`` makes, where these are known,
-        on a chip with a cache of ``cache_bytes``.
+        on a chip with a cache, or vector memory, of ``cache_bytes``.
         """
         rules = registered_cost_rules()
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        # Kernels are modelled for GPUs and CPUs; TPU kernels are tiled instead.
-        own = (compiler, 0 if compiler == "xla-tpu" else cache_bytes)
-        target = ("none", 0) if compiler == "none" else own
+        target = ("none", 0) if compiler == "none" else (compiler, cache_bytes)
         if target not in known:
             estimates = cost_estimates(self.module)
             known[target] = program_figures(self.module, self.origin, estimates, *target)

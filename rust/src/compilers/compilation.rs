@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 pub struct Target<'f> {
     /// The compiler.
     pub compiler: Compiler,
+    /// The size of the chip's cache, or of the vector memory of a TPU's core, in bytes.
+    pub cache_bytes: u128,
     /// The memory space to simulate; `None` on CPUs, which have only one.
     pub space: Option<Space>,
     /// The fusion decisions of `compiler` for this program, if they were computed before.

@@ -94,7 +94,7 @@ impl<'a> Count<'a> {
         chip: Chip,
     ) -> Vec<Step> {
         let count = Self::new(local, inlined, estimates, Some(chip));
-        count.map_or_else(Vec::new, |(count, entry)| count.in_order(entry, chip.0))
+        count.map_or_else(Vec::new, |(count, entry)| count.in_order(entry, chip))
     }
     /// The sums over all ops, and the entry function, if there is one.
     fn new(
@@ -353,9 +353,10 @@ impl<'a> Count<'a> {
         row.count = row.count.saturating_add(times);
         row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
     }
-    /// The steps of the program, in the order in which `compiler` runs them.
-    fn in_order(mut self, entry: FuncId, compiler: Compiler) -> Vec<Step> {
-        let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
+    /// The steps of the program, in the order in which the compiler runs them.
+    fn in_order(mut self, entry: FuncId, (compiler, cache_bytes): Chip) -> Vec<Step> {
+        let fused = &FusedOnce::new();
+        let target = Target { compiler, cache_bytes, space: Some(Space::Device), fused };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry, compiler);
         let (works, execution) = (&mut self.works, &self.execution);

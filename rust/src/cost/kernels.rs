@@ -96,7 +96,7 @@ fn kernels(
     counts_accessed: bool,
 ) -> Vec<Kernel> {
     let donated = donated_of_entry(program, works, entry, compiler);
-    let target = (Target { compiler, space: Some(Space::Device), fused }, cache_bytes);
+    let target = Target { compiler, cache_bytes, space: Some(Space::Device), fused };
     let rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {

@@ -234,19 +234,19 @@ fn inlined_cost(
     cost
 }
 
-/// The peak memory of the program of `local` for a compiler, in a memory space, given its [`local_cost`]. It is computed separately
+/// The peak memory of the program of `local` for a chip, in a memory space, given its [`local_cost`]. It is computed separately
 /// since it takes longer than that, and is not always needed.
-pub fn local_peak(local: Local<'_>, cost: &ProgramCost, target: (Compiler, Space)) -> Peak {
-    inlined_peak(&inlined(local.program), cost, target)
+pub fn local_peak(local: Local<'_>, cost: &ProgramCost, chip: Chip, space: Space) -> Peak {
+    inlined_peak(&inlined(local.program), cost, chip, space)
 }
 
-fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Space)) -> Peak {
+fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Space) -> Peak {
     let (program, originals) = (&*inlined.program, &inlined.originals);
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let (compiler, space) = target;
-    let given = Target { compiler, space: Some(space), fused: &cost.fused };
+    let (compiler, cache_bytes) = chip;
+    let given = Target { compiler, cache_bytes, space: Some(space), fused: &cost.fused };
     let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, given);
     let mut live = most.live;
     for live in &mut live {
@@ -254,7 +254,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, target: (Compiler, Sp
     }
     let loc = most.op.map_or(Span::EMPTY, |op| program.loc(op));
     let op = most.op.map(|op| originals.op(op));
-    let memory = if target.1 == Space::Device { &cost.memory } else { &cost.host.memory };
+    let memory = if space == Space::Device { &cost.memory } else { &cost.host.memory };
     Peak { bytes: memory.argument_bytes.saturating_add(most.bytes), op, loc, live }
 }
 
@@ -272,9 +272,9 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
 }
 
-/// The live ranges of the buffers of one device in the program of `local`, as `compiler` assigns them; ops and values are those of
+/// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them; ops and values are those of
 /// [`local_cost`].
-pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
+pub fn local_lifetimes(local: Local<'_>, (compiler, cache_bytes): Chip) -> Lifetimes {
     let inlined = inlined(local.program);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
@@ -282,7 +282,8 @@ pub fn local_lifetimes(local: Local<'_>, compiler: Compiler) -> Lifetimes {
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
     let donated = donated_of_entry(program, &mut works, entry, compiler);
-    let target = Target { compiler, space: Some(Space::Device), fused: &FusedOnce::new() };
+    let fused = &FusedOnce::new();
+    let target = Target { compiler, cache_bytes, space: Some(Space::Device), fused };
     let mut found = lifetimes(program, &mut works, &execution, entry, &donated, target);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);

@@ -1,11 +1,12 @@
 //! The figures of a program that depend on the compiler, computed when first needed.
 
 use crate::compilers::target::Compiler;
+use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetimes;
 use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::steps::Step;
-use crate::cost::{local_least_peak, local_peak, local_steps, ProgramCost};
+use crate::cost::{local_least_peak, local_lifetimes, local_peak, local_steps, ProgramCost};
 use crate::work::ops::estimate::Estimates;
 use crate::work::spaces::Space;
 use pyo3::prelude::*;
@@ -37,7 +38,7 @@ impl Compiled {
     ) -> &Peak {
         let compiler = compiler_named(compiler);
         let space = if on_host { Space::Host } else { Space::Device };
-        let make = || local_peak(local, cost, (compiler, space));
+        let make = || local_peak(local, cost, (compiler, self.cache_bytes), space);
         self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
     }
     /// The peak of the program of `local` in the better of two orders.
@@ -55,6 +56,10 @@ impl Compiled {
         let compiler = compiler_named(compiler);
         let make = || local_steps(local, estimates, (compiler, self.cache_bytes));
         self.steps[compiler as usize].get_or_init(make)
+    }
+    /// The live ranges of its buffers.
+    pub(super) fn lifetimes(&self, local: Local<'_>, compiler: &str) -> Lifetimes {
+        local_lifetimes(local, (compiler_named(compiler), self.cache_bytes))
     }
     /// Its kernels.
     pub(super) fn kernels(

@@ -19,10 +19,10 @@ use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::timeline::{timeline, Computation, Times, Transfer};
 use crate::cost::whole_ops::{whole_ops, WholeOp};
-use crate::cost::{local_cost, local_host_bytes, local_lifetimes, local_once};
+use crate::cost::{local_cost, local_host_bytes, local_once};
 use crate::cost::{ProgramCost, WorkKind};
 use crate::index::{Id, MeshId, SignatureId};
-use crate::ir::{Program, Type};
+use crate::ir::Program;
 use crate::work::ops::estimate::{Estimate, Estimates};
 use crate::work::ops::Work;
 use pyo3::exceptions::PyValueError;
@@ -49,9 +49,6 @@ type TrafficKey<Axes = Vec<AxisRef>> = (CollectiveKind, MeshId, Option<Axes>, i6
 fn traffic_key(row: &Collective) -> TrafficKey<&[AxisRef]> {
     (row.kind, row.mesh, row.axes.as_deref(), row.devices, row.bytes)
 }
-
-/// The element types that tokens may have.
-const INTEGERS: [&str; 8] = ["i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64"];
 
 /// The distinct kinds of rows of a table.
 struct Kinds<K> {
@@ -295,26 +292,6 @@ impl PyFigures {
         let (kinds, of_rows) = (self.traffic.keys.len(), &self.traffic.of_rows);
         py.detach(|| together(&self.program, &self.cost, &most, (kinds, of_rows)))
     }
-    /// The number of elements, on all devices, of the first argument that is a batch of integer
-    /// sequences.
-    fn tokens(&self) -> Option<u128> {
-        let source = &*self.source;
-        let arguments = source.entry_function().map(|entry| source.func_args(entry))?;
-        let is_integer = |element: &str| INTEGERS.contains(&element);
-        let tokens = arguments.iter().find_map(|port| match &source.types()[port.ty] {
-            Type::RankedTensor { shape, element, .. } => {
-                let dtype = element.text.get().map(|id| source.strings().get(id))?;
-                let is_batch = shape.len() == 2 || shape.len() == 3 && !dtype.ends_with("i8");
-                let mut sizes =
-                    shape.iter().map(|size| size.and_then(|size| u128::try_from(size).ok()));
-                let elements =
-                    sizes.try_fold(1, |all: u128, size| Some(all.saturating_mul(size?)))?;
-                Some(elements).filter(|&elements| is_batch && elements > 0 && is_integer(dtype))
-            }
-            _ => None,
-        });
-        tokens
-    }
     /// For each op that is a matrix product, the FLOPs of the op of the source that it is a part of,
     /// and the number of devices that compute that op together.
     fn whole_ops(&self, num_devices: u64) -> Vec<Option<WholeOp>> {
@@ -353,7 +330,7 @@ impl PyFigures {
         py: Python<'py>,
         compiler: &str,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let found = py.detach(|| local_lifetimes(self.local(), compiler_named(compiler)));
+        let found = py.detach(|| self.compiled.lifetimes(self.local(), compiler));
         let tables = self.tables(py);
         let stacks = tables.name_stacks(found.moments.iter().map(|&(_, loc)| loc));
         let moments = tables.list(found.moments.iter().zip(stacks), Tables::moment)?;

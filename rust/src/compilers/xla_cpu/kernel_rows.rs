@@ -75,7 +75,7 @@ pub fn kernel_rows(
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
-    (target, cache_bytes): (Target<'_>, u128),
+    target: Target<'_>,
     counts_accessed: bool,
 ) -> Vec<KernelRow> {
     let mut blocks = Blocks::new(program, works, execution, entry, target);
@@ -94,7 +94,7 @@ pub fn kernel_rows(
             } else {
                 blocks.graph_of(block).0
             };
-            blocks.add_rows(block, &graph, Cache::new(cache_bytes), &mut rows);
+            blocks.add_rows(block, &graph, Cache::new(target.cache_bytes), &mut rows);
             if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
                 blocks.add_carried(block, &graph, &mut rows);
             }

@@ -64,6 +64,8 @@ struct Peak {
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
+    /// The bytes of vector memory of a TPU's core.
+    vector_bytes: u128,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
@@ -119,7 +121,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let builder = Builder::new(program, works, &functions, target);
-        let mut blocks = Self { builder, execution, peaks: FxHashMap::default() };
+        let vector_bytes = target.cache_bytes;
+        let mut blocks = Self { builder, execution, vector_bytes, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
                 let _ = blocks.peak_of(block);
@@ -159,7 +162,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let num_arguments = self.builder.program.block_args(body).len();
         let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let liveness = Liveness::of_entry(program, &graph, &donated, compiler);
+        let chip = (compiler, self.vector_bytes);
+        let liveness = Liveness::of_entry(program, &graph, &donated, chip);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -240,7 +244,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let liveness = Liveness::inside(program, &graph, &carried, &always, compiler);
+        let chip = (compiler, self.vector_bytes);
+        let liveness = Liveness::inside(program, &graph, &carried, &always, chip);
         (graph, liveness)
     }
     /// The peak of a block, including the blocks inside its ops; appends the live bytes at each position to `taken`.

@@ -16,12 +16,19 @@ use std::collections::BinaryHeap;
 /// As many reads as of something that a loop carries.
 const MANY: u32 = u32::MAX;
 
-/// The bytes of vector memory for values: 128 MiB less what kernels keep for themselves.
-const VECTOR_MEMORY: u128 = 112 << 20;
+/// The bytes of vector memory that kernels keep for themselves.
+const OF_KERNELS: u128 = 16 << 20;
 
 impl Liveness {
-    /// Keeps what fits into vector memory out of what is counted.
-    pub fn assign_memory_space(&mut self, program: &Program, graph: &Graph, is_entry: bool) {
+    /// Keeps what fits into `vector_bytes` of vector memory out of what is counted.
+    pub fn assign_memory_space(
+        &mut self,
+        program: &Program,
+        graph: &Graph,
+        is_entry: bool,
+        vector_bytes: u128,
+    ) {
+        let room = vector_bytes.saturating_sub(OF_KERNELS);
         let num_positions = self.order.len() as u32;
         let mut vector =
             VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };
@@ -40,7 +47,7 @@ impl Liveness {
             .collect();
         made.sort_unstable();
         let mut made = made.into_iter().peekable();
-        let prefetched = is_entry.then(|| prefetched(program, graph, &self.order)).flatten();
+        let prefetched = is_entry.then(|| prefetched(program, graph, &self.order, room)).flatten();
         if let Some((bytes, last)) = prefetched {
             vector.used += bytes;
             vector.ends[last as usize] += bytes;
@@ -48,7 +55,7 @@ impl Liveness {
         for at in 0..num_positions {
             let op = graph.kernels[self.order[at as usize] as usize].op;
             let is_whole = is_entry && !runs_blocks(program, op);
-            let most = if is_whole { VECTOR_MEMORY } else { VECTOR_MEMORY / 2 };
+            let most = if is_whole { room } else { room / 2 };
             while let Some((_, item)) = made.next_if(|&(first, _)| first == at) {
                 let bytes = graph.items[item as usize].bytes;
                 if let Some((_, last)) = self.spans[item as usize].take() {
@@ -65,9 +72,9 @@ impl Liveness {
     }
 }
 
-/// The bytes of the argument of the entry function that is kept in vector memory, and the last position in `order` at which it is
+/// The bytes of the argument of the entry function that is kept in vector memory with `room`, and the last position in `order` at which it is
 /// read.
-fn prefetched(program: &Program, graph: &Graph, order: &[u32]) -> Option<(u128, u32)> {
+fn prefetched(program: &Program, graph: &Graph, order: &[u32], room: u128) -> Option<(u128, u32)> {
     // The number of kernels that read each argument, and the last position; of what a loop carries none.
     let mut reads: Vec<(u32, u32)> = Vec::new();
     for (&kernel, at) in order.iter().zip(0..) {
@@ -81,10 +88,11 @@ fn prefetched(program: &Program, graph: &Graph, order: &[u32]) -> Option<(u128, 
             }
         }
     }
-    let fitting =
-        graph.items.iter().zip(reads).filter(|&(item, (count, _))| {
-            (2..MANY).contains(&count) && item.bytes <= VECTOR_MEMORY
-        });
+    let fitting = graph
+        .items
+        .iter()
+        .zip(reads)
+        .filter(|&(item, (count, _))| (2..MANY).contains(&count) && item.bytes <= room);
     let (item, (_, last)) = fitting.max_by_key(|(item, _)| item.bytes)?;
     let ValueDef::Arg(block) = program.def(item.value) else { return None };
     let func = program.function_of(program.block_parent_op(block));

@@ -112,7 +112,8 @@ pub fn allocated(
     donated: &[(usize, ValueId)],
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let target = Target { compiler: Compiler::XlaCpu, space: None, fused: &OnceLock::new() };
+    let target =
+        Target { compiler: Compiler::XlaCpu, cache_bytes: 0, space: None, fused: &OnceLock::new() };
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);

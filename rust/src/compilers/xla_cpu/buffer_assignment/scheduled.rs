@@ -11,17 +11,20 @@ use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 
+/// A compiler, and the bytes of vector memory of the cores that it compiles for.
+type VectorChip = (Compiler, u128);
+
 impl Liveness {
     /// For `graph`, that of the entry function. Each of `donated` is the index of a result and the argument whose buffer it may
-    /// take; other results have buffers of their own, which are not counted. `compiler` schedules the kernels.
+    /// take; other results have buffers of their own, which are not counted. The compiler of `chip` schedules the kernels.
     pub fn of_entry(
         program: &Program,
         graph: &Graph,
         donated: &[(usize, u32)],
-        compiler: Compiler,
+        chip: VectorChip,
     ) -> Self {
         let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
-        Self::scheduled((program, graph, true), donated, compiler, live)
+        Self::scheduled((program, graph, true), donated, chip, live)
     }
     /// For `graph`, that of another block; each of `carried` is the index of a result and the loop argument whose buffer it takes.
     /// Results of the kernels in `always` are live throughout.
@@ -30,17 +33,17 @@ impl Liveness {
         graph: &Graph,
         carried: &[(usize, u32)],
         always: &[bool],
-        compiler: Compiler,
+        chip: VectorChip,
     ) -> Self {
         let live =
             |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
-        Self::scheduled((program, graph, false), carried, compiler, live)
+        Self::scheduled((program, graph, false), carried, chip, live)
     }
-    /// The live ranges for the order in which `compiler` schedules the kernels of `graph`, a block of `program`.
+    /// The live ranges for the order in which the compiler schedules the kernels of `graph`, a block of `program`.
     fn scheduled(
         (program, graph, is_entry): (&Program, &Graph, bool),
         donated: &[(usize, u32)],
-        compiler: Compiler,
+        (compiler, vector_bytes): VectorChip,
         live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
     ) -> Self {
         if !compiler.orders_for_memory() {
@@ -57,7 +60,7 @@ impl Liveness {
         let best = beside.map_or(best, |(order, held)| live(order, &held));
         if compiler.has_vector_memory() {
             let mut best = best;
-            best.assign_memory_space(program, graph, is_entry);
+            best.assign_memory_space(program, graph, is_entry, vector_bytes);
             return best;
         }
         if !compiler.starts_collectives_early() {

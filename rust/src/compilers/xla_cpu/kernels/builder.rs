@@ -85,7 +85,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        Target { compiler, space, fused }: Target<'_>,
+        Target { compiler, space, fused, .. }: Target<'_>,
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
         if compiler.fuses_by_priority() {

@@ -63,9 +63,10 @@ impl Builder<'_, '_, '_> {
         self.read_operands(set.first, op, &[]);
         let value = self.program.result(op, 0);
         let bytes = self.bytes(value);
+        let counted = self.in_space(value, bytes);
         for item in set.flat {
             let whole = &mut self.graph.items[item as usize].bytes;
-            *whole = whole.saturating_add(bytes);
+            *whole = whole.saturating_add(counted);
         }
         let slice = self.kernel(op, false, false);
         let part = u64::try_from(bytes).unwrap_or(u64::MAX);
