@@ -1700,13 +1700,14 @@ def program_figures(
     origin: Origin,
     estimates: list[tuple[int, int, int, int | None]],
     compiler: str,
-    cache_bytes: int,
+    fast: tuple[int, bool],
 ) -> Figures:
     """Return the figures of ``module``, a per-device program with the origin ``origin``.
 
     ``estimates`` has signature, flops, transcendentals and bytes of the custom calls with a
     registered cost. Times and traffic are those of the kernels of ``compiler``, if these are known,
-    on a chip with a cache of ``cache_bytes``.
+    on a chip with ``fast`` memory: the bytes of its cache or vector memory, and whether collectives
+    use it.
     """
 
 def values_on_host(values: list[Value]) -> list[bool]:

@@ -26,16 +26,16 @@ LAID_OUT = (
     "state-space-width",
 )
 # How many peaks are so near to XLA's, of 105 models, on v6e of 103. It is not enough: the aim is
-# 90 % within a twentieth. On v5p XLA keeps much in HBM that fits into vector memory.
+# 90 % within a twentieth. On v5p XLA keeps tables of tuples in HBM, and sums over their operands.
 MODELS = {
     "v5e": {0.05: 75, 0.1: 80, 0.25: 88},
     "v6e": {0.05: 73, 0.1: 77, 0.25: 89},
-    "v5p": {0.05: 3, 0.1: 5, 0.25: 8},
+    "v5p": {0.05: 5, 0.1: 12, 0.25: 32},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
     "v6e": {0.05: 28, 0.1: 45, 0.25: 73},
-    "v5p": {0.05: 5, 0.1: 5, 0.25: 13},
+    "v5p": {0.05: 10, 0.1: 13, 0.25: 35},
 }
 LARGE = {0.05: 11, 0.1: 14, 0.25: 18}
 RESERVED = {0.05: 14, 0.1: 16, 0.25: 18}
@@ -88,6 +88,38 @@ func.func public @main(%y: tensor<16384x16384xf32>, %w: tensor<16384x16384xf32> 
 }
 """
 )
+# Something that is gathered, and read once.
+GATHERED = (
+    MESH
+    + """
+func.func public @main(%x: tensor<1024x1024xf32> {
+    sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>
+}, %w: tensor<1024x1024xf32>) -> tensor<f32> {
+  %0 = stablehlo.tanh %x : tensor<1024x1024xf32>
+  %1 = sdy.sharding_constraint %0 <@mesh, [{}, {}]> : tensor<1024x1024xf32>
+  %2 = stablehlo.multiply %w, %1 : tensor<1024x1024xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0, 1]
+    : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}
+"""
+)
+# Arrays of 32 MiB, stored in bf16 for the products that read them; two are there at the same time.
+TWO_ARRAYS = """
+func.func public @main(%x: tensor<4096x4096xf32>, %u: tensor<4096x4096xf32>,
+    %v: tensor<4096x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<f32> {
+  %0 = stablehlo.dot_general %x, %u, contracting_dims = [1] x [0]
+    : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %1 = stablehlo.dot_general %0, %v, contracting_dims = [1] x [0]
+    : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+    : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %3 = stablehlo.dot_general %0, %2, contracting_dims = [0, 1] x [0, 1]
+    : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<f32>
+  return %3 : tensor<f32>
+}
+"""
 # A product that is kept as recomputation keeps it, behind a barrier, and read once before that.
 KEPT = """
 func.func public @main(%a: tensor<4096x4096xbf16>, %b: tensor<4096x4096xbf16>)
@@ -284,3 +316,20 @@ def test_peaks_of_large_programs_are_near_those_of_xla() -> None:
     assert len(reserved) == len(large())
     for within, most in RESERVED.items():
         assert near(reserved, within) >= most, within
+
+
+def temporary(text: str, chip: str) -> int:
+    """Bytes of temporary values in HBM."""
+    cost = shardcore.Module.parse(text).propagate().cost(CHIPS[chip])
+    return cost.peak_bytes - cost.argument_bytes - cost.output_bytes
+
+
+def test_collectives_use_vector_memory_but_on_v5p() -> None:
+    assert temporary(GATHERED, "v5e") == 0
+    assert temporary(GATHERED, "v5p") == 4 * 2**20
+
+
+def test_vector_memory_is_that_of_the_chip() -> None:
+    # 32 MiB fit into it twice on v5e, once on v5p.
+    assert temporary(TWO_ARRAYS, "v5e") == 0
+    assert temporary(TWO_ARRAYS, "v5p") >= 32 * 2**20

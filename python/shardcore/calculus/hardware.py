@@ -95,6 +95,9 @@ class Hardware:
     cache_bytes: float = 0.0
     """The memory between a chip's units and its HBM: the L2 cache of a GPU, the VMEM of a TPU."""
     cache_bytes_per_second: float = float("inf")
+    cache_collectives: bool = True
+    """Whether collectives read and write that memory; if not, XLA's TPU compiler keeps what they
+    read and write in HBM."""
     compiler: str | None = None
     """The compiler of its programs, as ``compiler`` of :func:`shardcore.cost`; ``None`` for XLA's
     TPU compiler on a torus, else XLA's GPU compiler."""
@@ -328,9 +331,10 @@ def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardw
         )
         raise wrong(message, "write axis_links = [0.5, 1, 1], the major axis first", "axis_links")
     values["axis_links"] = tuple(map(float, links))
-    if not isinstance(values.get("switch_reduces", False), bool):
-        message = f"switch_reduces of {name} is {shown(values['switch_reduces'])}"
-        raise wrong(message, "write switch_reduces = true or false", "switch_reduces")
+    for flag in ("switch_reduces", "cache_collectives"):
+        if not isinstance(values.get(flag, False), bool):
+            message = f"{flag} of {name} is {shown(values[flag])}"
+            raise wrong(message, f"write {flag} = true or false", flag)
     compiler = values.get("compiler", COMPILERS[0])
     if compiler not in COMPILERS:
         message = f"the compiler of {name} is {shown(compiler)}"

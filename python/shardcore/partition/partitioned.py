@@ -82,7 +82,7 @@ class Partitioned:
         """The comma-separated passes that ran on :attr:`module`, as compilers do."""
         self.keeps_ports = True
         """Whether arguments and results have the shardings of :attr:`result`."""
-        self._figures: tuple[object, dict[tuple[str, int], Figures]] = (None, {})
+        self._figures: tuple[object, dict[tuple[str, tuple[int, bool]], Figures]] = (None, {})
         self._outcomes: tuple[Outcome, ...] | None = None
         self._whole: frozenset[int | None] | None = None
         self._collectives: tuple[CollectiveCost, ...] | None = None
@@ -109,16 +109,17 @@ class Partitioned:
             self._outcomes = tuple(Outcome(*row) for row in self.origin.outcomes())
         return self._outcomes
 
-    def figures(self, compiler: str = "none", cache_bytes: int = 0) -> Figures:
+    def figures(self, compiler: str = "none", fast: tuple[int, bool] = (0, False)) -> Figures:
         """Return the numbers that costs are computed from, under the cost rules registered now.
         Times and traffic are those of the kernels that ``compiler`` makes, where these are known,
-        on a chip with a cache, or vector memory, of ``cache_bytes``.
+        on a chip with ``fast`` memory: the bytes of its cache or vector memory, and whether
+        collectives use it.
         """
         rules = registered_cost_rules()
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        target = ("none", 0) if compiler == "none" else (compiler, cache_bytes)
+        target = (compiler, (0, False) if compiler == "none" else fast)
         if target not in known:
             estimates = cost_estimates(self.module)
             known[target] = program_figures(self.module, self.origin, estimates, *target)

@@ -1,5 +1,6 @@
 use super::*;
 use crate::axis::AxisRef;
+use crate::compilers::compilation::FastMemory;
 use crate::context::RuleSource;
 use crate::index::Id;
 use crate::ir::Program;
@@ -8,7 +9,7 @@ use crate::rules::Registry;
 use std::fmt::Write;
 
 /// Kernels of no compiler are followed.
-const CHIP: Chip = (Compiler::None, 0);
+const CHIP: Chip = (Compiler::None, FastMemory { bytes: 0, has_collectives: false });
 
 fn program(text: &str) -> Program {
     parse(text.into()).unwrap()
@@ -44,7 +45,8 @@ fn a_dot_is_two_flops_a_pair() {
     assert_eq!(cost.memory.argument_bytes, 4 * 16 * 4 + 16 * 4 * 4);
     assert_eq!(cost.memory.output_bytes, 4 * 4 * 4);
     let program = signed(text);
-    let peak = local_peak(local(&program), &cost, (Compiler::None, 0), Space::Device);
+    let peak =
+        local_peak(local(&program), &cost, (Compiler::None, FastMemory::default()), Space::Device);
     assert_eq!(peak.bytes, 4 * 16 * 4 + 16 * 4 * 4 + 4 * 4 * 4);
 }
 
@@ -78,14 +80,24 @@ fn calls_cost_the_same_inlined_or_not() {
         let cost = inlined_cost(local(&program), &inlined, &Estimates::default(), CHIP);
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
-        let peak = inlined_peak(&inlined, &cost, (Compiler::None, 0), Space::Device);
+        let peak =
+            inlined_peak(&inlined, &cost, (Compiler::None, FastMemory::default()), Space::Device);
         assert!(peak.bytes >= 64, "limit {limit}");
         // What is reported is of the program itself.
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
         assert!(peak.live.iter().all(|live| live.value.index() < program.num_value_ids()));
     }
     let inlined = local_cost(local(&program), &Estimates::default(), CHIP);
-    assert_eq!(local_peak(local(&program), &inlined, (Compiler::None, 0), Space::Device).bytes, 64);
+    assert_eq!(
+        local_peak(
+            local(&program),
+            &inlined,
+            (Compiler::None, FastMemory::default()),
+            Space::Device
+        )
+        .bytes,
+        64
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The figures of a program that depend on the compiler, computed when first needed.
 
+use crate::compilers::compilation::FastMemory;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetimes;
 use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
@@ -15,8 +16,8 @@ use std::sync::OnceLock;
 /// The figures for each compiler.
 #[derive(Default)]
 pub(super) struct Compiled {
-    /// The size of the chip's cache in bytes.
-    cache_bytes: u128,
+    /// The fast memory of the chip.
+    fast: FastMemory,
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
     least_peaks: [OnceLock<u128>; Compiler::ALL.len()],
@@ -25,9 +26,9 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// The figures of a program on a chip with a cache of `cache_bytes`.
-    pub(super) fn new(cache_bytes: u128) -> Self {
-        Self { cache_bytes, ..Self::default() }
+    /// The figures of a program on a chip with this fast memory.
+    pub(super) fn new(fast: FastMemory) -> Self {
+        Self { fast, ..Self::default() }
     }
     /// The peak of the program of `local`, given its `cost`.
     pub(super) fn peak(
@@ -38,7 +39,7 @@ impl Compiled {
     ) -> &Peak {
         let compiler = compiler_named(compiler);
         let space = if on_host { Space::Host } else { Space::Device };
-        let make = || local_peak(local, cost, (compiler, self.cache_bytes), space);
+        let make = || local_peak(local, cost, (compiler, self.fast), space);
         self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
     }
     /// The peak of the program of `local` in the better of two orders.
@@ -54,12 +55,12 @@ impl Compiled {
         compiler: &str,
     ) -> &[Step] {
         let compiler = compiler_named(compiler);
-        let make = || local_steps(local, estimates, (compiler, self.cache_bytes));
+        let make = || local_steps(local, estimates, (compiler, self.fast));
         self.steps[compiler as usize].get_or_init(make)
     }
     /// The live ranges of its buffers.
     pub(super) fn lifetimes(&self, local: Local<'_>, compiler: &str) -> Lifetimes {
-        local_lifetimes(local, (compiler_named(compiler), self.cache_bytes))
+        local_lifetimes(local, (compiler_named(compiler), self.fast))
     }
     /// Its kernels.
     pub(super) fn kernels(
@@ -69,7 +70,7 @@ impl Compiled {
         compiler: &str,
     ) -> &[Kernel] {
         let compiler = compiler_named(compiler);
-        let make = || local_kernels(local, estimates, (compiler, self.cache_bytes), fused);
+        let make = || local_kernels(local, estimates, (compiler, self.fast), fused);
         self.kernels[compiler as usize].get_or_init(make)
     }
 }

@@ -13,6 +13,7 @@ use super::partition::signed;
 use super::room::room;
 use super::work_rows::{work_row, WorkRow};
 use crate::axis::AxisRef;
+use crate::compilers::compilation::FastMemory;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::kernels::Chip;
 use crate::cost::local::Local;
@@ -128,7 +129,8 @@ impl PyFigures {
     }
 }
 
-/// The figures of `module`, a per-device program that was made from `origin`.
+/// The figures of `module`, a per-device program that was made from `origin`. `fast`: the size of the chip's fast memory, and
+/// whether collectives use it.
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
@@ -136,7 +138,7 @@ pub(super) fn program_figures(
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
     compiler: &str,
-    cache_bytes: u128,
+    fast: (u128, bool),
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -147,7 +149,8 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    let chip = (compiler_named(compiler), cache_bytes);
+    let (bytes, has_collectives) = fast;
+    let chip = (compiler_named(compiler), FastMemory { bytes, has_collectives });
     Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))
 }
 

@@ -67,8 +67,7 @@ impl Cache {
     }
 }
 
-/// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. The chip
-/// has a cache of `cache_bytes`; `counts_accessed`: whether to count what XLA's analysis counts.
+/// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. `counts_accessed`: whether to count what XLA's analysis counts.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,
@@ -94,7 +93,7 @@ pub fn kernel_rows(
             } else {
                 blocks.graph_of(block).0
             };
-            blocks.add_rows(block, &graph, Cache::new(target.cache_bytes), &mut rows);
+            blocks.add_rows(block, &graph, Cache::new(target.fast.bytes), &mut rows);
             if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
                 blocks.add_carried(block, &graph, &mut rows);
             }

@@ -24,7 +24,7 @@ pub(crate) mod layout_assignment;
 pub mod passes;
 pub(crate) mod ragged_rows;
 
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{FastMemory, Target};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -64,8 +64,8 @@ struct Peak {
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
-    /// The bytes of vector memory of a TPU's core.
-    vector_bytes: u128,
+    /// The fast memory of the chip.
+    fast: FastMemory,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
@@ -121,8 +121,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let builder = Builder::new(program, works, &functions, target);
-        let vector_bytes = target.cache_bytes;
-        let mut blocks = Self { builder, execution, vector_bytes, peaks: FxHashMap::default() };
+        let fast = target.fast;
+        let mut blocks = Self { builder, execution, fast, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
                 let _ = blocks.peak_of(block);
@@ -162,7 +162,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let num_arguments = self.builder.program.block_args(body).len();
         let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let chip = (compiler, self.vector_bytes);
+        let chip = (compiler, self.fast);
         let liveness = Liveness::of_entry(program, &graph, &donated, chip);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
@@ -244,7 +244,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let chip = (compiler, self.vector_bytes);
+        let chip = (compiler, self.fast);
         let liveness = Liveness::inside(program, &graph, &carried, &always, chip);
         (graph, liveness)
     }

@@ -2,15 +2,18 @@
 //!
 //! A value is made in vector memory where there is room. Where there is none, what is needed last is moved to HBM, and takes memory there
 //! from then on. Blocks inside an op and what is around that have half of the memory each.
+//! Where collectives do not reach vector memory, what they read and write is not there.
 //! An argument that several kernels read is kept there from the start of the program to its last use: the largest one that fits. If
 //! that is donated, none is.
 //!
 //! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches.
 
+use crate::compilers::compilation::FastMemory;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::index::OpId;
 use crate::ir::{OpKind, Program, ValueDef};
+use crate::spmd::collective_optimizer::COLLECTIVES;
 use std::collections::BinaryHeap;
 
 /// As many reads as of something that a loop carries.
@@ -20,15 +23,16 @@ const MANY: u32 = u32::MAX;
 const OF_KERNELS: u128 = 16 << 20;
 
 impl Liveness {
-    /// Keeps what fits into `vector_bytes` of vector memory out of what is counted.
+    /// Keeps what fits into vector memory, `fast`, out of what is counted.
     pub fn assign_memory_space(
         &mut self,
         program: &Program,
         graph: &Graph,
         is_entry: bool,
-        vector_bytes: u128,
+        fast: FastMemory,
     ) {
-        let room = vector_bytes.saturating_sub(OF_KERNELS);
+        let room = fast.bytes.saturating_sub(OF_KERNELS);
+        let sent = if fast.has_collectives { Vec::new() } else { sent(program, graph) };
         let num_positions = self.order.len() as u32;
         let mut vector =
             VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };
@@ -43,7 +47,7 @@ impl Liveness {
         let mut made: Vec<(u32, u32)> = (0..)
             .zip(&self.spans)
             .filter_map(|(item, span)| Some((span.filter(|span| span.1 < num_positions)?.0, item)))
-            .filter(|&(_, item)| is_own(item))
+            .filter(|&(_, item)| is_own(item) && !sent.get(item as usize).is_some_and(|&is| is))
             .collect();
         made.sort_unstable();
         let mut made = made.into_iter().peekable();
@@ -100,6 +104,20 @@ fn prefetched(program: &Program, graph: &Graph, order: &[u32], room: u128) -> Op
     let mut names = program.attr_list(port.attrs).iter().map(|attr| program.str(attr.name));
     let is_donated = names.any(|name| matches!(name, "jax.buffer_donor" | "tf.aliasing_output"));
     (!is_donated).then_some((item.bytes, last))
+}
+
+/// For each item whether a collective reads or writes it.
+fn sent(program: &Program, graph: &Graph) -> Vec<bool> {
+    let mut found = vec![false; graph.items.len()];
+    for (at, kernel) in (0..).zip(&graph.kernels) {
+        if COLLECTIVES.contains(&program.op_name(kernel.op)) {
+            let read = graph.reads(at).iter().map(|read| read.item);
+            for item in read.chain(graph.makes(at).iter().copied()) {
+                found[graph.stored_as(item) as usize] = true;
+            }
+        }
+    }
+    found
 }
 
 /// Whether kernels run inside `op`.

@@ -38,7 +38,7 @@ use crate::ir::{OpTraits, Program};
 use crate::mlir::{op_attribute, AttrValue};
 
 /// Collectives.
-const COLLECTIVES: [&str; 6] = [
+pub const COLLECTIVES: [&str; 6] = [
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",

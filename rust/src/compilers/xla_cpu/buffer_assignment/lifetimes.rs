@@ -4,7 +4,7 @@
 //! the moments of these, once: for a loop the trip with the largest peak, for a `case` all branches, one after the other. The
 //! largest sum of live bytes at a moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{FastMemory, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
@@ -112,8 +112,12 @@ pub fn allocated(
     donated: &[(usize, ValueId)],
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let target =
-        Target { compiler: Compiler::XlaCpu, cache_bytes: 0, space: None, fused: &OnceLock::new() };
+    let target = Target {
+        compiler: Compiler::XlaCpu,
+        fast: FastMemory::default(),
+        space: None,
+        fused: &OnceLock::new(),
+    };
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
     let mut walk = Walk::new(program);

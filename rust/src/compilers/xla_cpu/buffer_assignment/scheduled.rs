@@ -2,6 +2,7 @@
 //!
 //! Source: XLA's `BFScheduler` and `DefaultMemoryScheduler`.
 
+use crate::compilers::compilation::FastMemory;
 use crate::compilers::memory_scheduler::async_collectives::{early_kernels, with_early_starts};
 use crate::compilers::memory_scheduler::candidates;
 use crate::compilers::target::Compiler;
@@ -11,8 +12,8 @@ use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 
-/// A compiler, and the bytes of vector memory of the cores that it compiles for.
-type VectorChip = (Compiler, u128);
+/// A compiler, and the fast memory of the chip that it compiles for.
+type Chip = (Compiler, FastMemory);
 
 impl Liveness {
     /// For `graph`, that of the entry function. Each of `donated` is the index of a result and the argument whose buffer it may
@@ -21,7 +22,7 @@ impl Liveness {
         program: &Program,
         graph: &Graph,
         donated: &[(usize, u32)],
-        chip: VectorChip,
+        chip: Chip,
     ) -> Self {
         let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
         Self::scheduled((program, graph, true), donated, chip, live)
@@ -33,7 +34,7 @@ impl Liveness {
         graph: &Graph,
         carried: &[(usize, u32)],
         always: &[bool],
-        chip: VectorChip,
+        chip: Chip,
     ) -> Self {
         let live =
             |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
@@ -43,7 +44,7 @@ impl Liveness {
     fn scheduled(
         (program, graph, is_entry): (&Program, &Graph, bool),
         donated: &[(usize, u32)],
-        (compiler, vector_bytes): VectorChip,
+        (compiler, fast): Chip,
         live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
     ) -> Self {
         if !compiler.orders_for_memory() {
@@ -60,7 +61,7 @@ impl Liveness {
         let best = beside.map_or(best, |(order, held)| live(order, &held));
         if compiler.has_vector_memory() {
             let mut best = best;
-            best.assign_memory_space(program, graph, is_entry, vector_bytes);
+            best.assign_memory_space(program, graph, is_entry, fast);
             return best;
         }
         if !compiler.starts_collectives_early() {
