@@ -339,3 +339,12 @@ def test_the_table_calls_values_of_other_functions_as_why_takes_them(
     assert '[{"x"}]' in rows[0]
     assert main(["why", str(path), "@g %0"]) == 0
     assert '"x" on dim 0' in capsys.readouterr().out
+
+
+def test_explanations_that_were_forgotten_are_made_again() -> None:
+    found = Module.parse(TEXT).propagate()
+    first = found.why("%3")
+    explainer = found._explainer
+    found._forget_explainer()
+    assert found.why("%3") == first
+    assert found._explainer is not explainer

@@ -91,7 +91,7 @@ def diagnostics(
         trial = Trial.of_cost(cost)
     trial = trial or _trial(result, hardware, hardware_file)
     # XLA legalizes CHLO before it propagates.
-    ops = result._legalized().ops()
+    num_ops = result._legalized().num_ops
     order = {code: place for place, code in enumerate(DIAGNOSTICS) if code not in ignored}
 
     def kept(result: Result, trial: Trial | None) -> list[Finding]:
@@ -100,13 +100,13 @@ def diagnostics(
 
     found = kept(result, trial)
     roots: list[Hinted] = []
-    most = min(MOST_OPS_TRIED // max(len(ops), 1), MOST_TRIED)
+    most = min(MOST_OPS_TRIED // max(num_ops, 1), MOST_TRIED)
     is_sought = trial is not None and most > 0 and "axis-lost" in order
     root = root_of(found, trial, kept, most) if trial and is_sought else None
     if root is not None:
         roots = [(root.product, root.diagnostic)]
         found = [each for each in found if key(each.diagnostic) not in root.follows]
-    hinted = [*roots, *with_hints(found, trial, len(ops))]
+    hinted = [*roots, *with_hints(found, trial, num_ops)]
     # First what does not fit into memory, then what saves most; then by code.
     hinted.sort(key=lambda each: (each[1].code != "does-not-fit", each[0], order[each[1].code]))
     return tuple(diagnostic for _, diagnostic in hinted)

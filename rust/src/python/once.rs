@@ -79,6 +79,11 @@ impl<T> Once<T> {
         state.makers.push(maker.clone());
         Next::Make(maker)
     }
+    /// Forgets the object; it is computed again when it is needed.
+    pub fn forget(&self) {
+        // Dropped after the lock is released, as that may run Python code.
+        let _value = self.state().value.take();
+    }
     /// The object; `make` computes it if needed. `what` is its name in errors.
     pub fn get(
         &self,

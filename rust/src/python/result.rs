@@ -197,6 +197,10 @@ impl PyPropagationResult {
         };
         self.explainer.get(py, "the explanations of this result", make)
     }
+    /// Frees the memory of the explainer, which is made again when it is needed.
+    fn _forget_explainer(&self) {
+        self.explainer.forget();
+    }
     /// The program before propagation.
     fn _given(&self, py: Python<'_>) -> PyResult<PyModule> {
         let request = self.request(py)?;

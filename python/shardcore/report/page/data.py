@@ -54,6 +54,8 @@ def page_data(
     results = ports(result.results(), given_results, tables, whys, before, are_results=True)
     is_large = result.module.num_ops > LARGE
     values = Values(result, tables, whys, before, MOST_VALUES if is_large else None)
+    if is_large:
+        whys.forget()
     cost, reason = _cost(result, hardware, options)
     chip = hardware if cost is None or hardware is None else cost.hardware
     diagnosed = diagnostics(result, chip, cost=cost)

@@ -25,29 +25,33 @@ class Whys:
     """The chains of a result. A link is a source, or a step that follows another link."""
 
     def __init__(self, result: Result, tables: Tables) -> None:
-        self._explainer = result._explainer
+        self._result = result
         self._tables = tables
         self._left = MAX_STEPS
         self._numbers: dict[tuple[Any, ...], int] = {}
         self.is_complete = True
         """Whether all requested values have their chains."""
 
+    def forget(self) -> None:
+        """Free the memory that explanations of values take, a fifth of that of a cost."""
+        self._result._forget_explainer()
+
     def of_value(self, value: Value) -> list[tuple[str, int, int]] | None:
         """Return axis, dim and link for each axis of ``value``; ``None`` if the limits are
         reached."""
         if value.sharding is None or self._is_full():
             return None
-        number = self._explainer.number(value)
-        return None if number is None else self._links(self._explainer.of_value(number))
+        number = self._result._explainer.number(value)
+        return None if number is None else self._links(self._result._explainer.of_value(number))
 
     def of_port(self, port: Port, *, is_result: bool) -> list[tuple[str, int, int]] | None:
         """Return axis, dim and link for each axis of an argument or a result."""
         if port.sharding is None or self._is_full():
             return None
         if is_result:
-            return self._links(self._explainer.of_result(port.index))
-        number = self._explainer.find(port.name)
-        return None if number is None else self._links(self._explainer.of_value(number))
+            return self._links(self._result._explainer.of_result(port.index))
+        number = self._result._explainer.find(port.name)
+        return None if number is None else self._links(self._result._explainer.of_value(number))
 
     def of_collective(self, row: CollectiveCost, edit: Remedy | None) -> dict[str, Any] | None:
         """Return the conflicting tensors, each with the link that decided its sharding, and
