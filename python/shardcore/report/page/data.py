@@ -100,11 +100,14 @@ def _cost(
 ) -> tuple[Cost | None, str | None]:
     """The cost of ``result``, or the reason why there is none."""
     try:
-        return result.cost(hardware, **options), None
+        cost = result.cost(hardware, **options)
     except ShardcoreError as error:
         if error.code != "unpartitionable":
             raise
         return None, error.message
+    # Finding the peak takes most memory; before the lists of ops that diagnostics make.
+    _ = cost.peak_bytes
+    return cost, None
 
 
 def _changes(
