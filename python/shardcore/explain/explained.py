@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardcore.bounded import json_text
 from shardcore.costs.scopes import scope_of
+from shardcore.expected import expect
 
 if TYPE_CHECKING:
     from shardcore.costs.records import CollectiveCost
@@ -215,6 +216,12 @@ class Explained:
     """Measured seconds of one run of the program, the median over its runs; ``None`` if the trace
     does not say."""
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for rows, kind in ((self.collectives, ExplainedCollective), (self.plan, Fate)):
+            expect(rows, tuple)
+            for row in rows:
+                expect(row, kind)
 
     @property
     def parts(self) -> tuple[ExplainedPart, ...]:

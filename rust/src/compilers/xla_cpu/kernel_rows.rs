@@ -80,6 +80,8 @@ pub fn kernel_rows(
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     blocks.builder.fused = Some(Vec::new());
     blocks.builder.uses = counts_accessed.then(Vec::new);
+    // Vector memory has what it is told to have.
+    let cached = if target.compiler.has_vector_memory() { 0 } else { target.fast.bytes };
     let mut rows = Vec::new();
     for &func in execution.functions.iter().rev() {
         let Some(body) = program.func_body(func).get() else { continue };
@@ -93,7 +95,7 @@ pub fn kernel_rows(
             } else {
                 blocks.graph_of(block).0
             };
-            blocks.add_rows(block, &graph, Cache::new(target.fast.bytes), &mut rows);
+            blocks.add_rows(block, &graph, Cache::new(cached), &mut rows);
             if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
                 blocks.add_carried(block, &graph, &mut rows);
             }

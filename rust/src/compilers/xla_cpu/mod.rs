@@ -64,7 +64,6 @@ struct Peak {
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
-    /// The fast memory of the chip.
     fast: FastMemory,
     peaks: FxHashMap<BlockId, Peak>,
 }
@@ -162,8 +161,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let num_arguments = self.builder.program.block_args(body).len();
         let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let chip = (compiler, self.fast);
-        let liveness = Liveness::of_entry(program, &graph, &donated, chip);
+        let liveness = Liveness::of_entry(program, &graph, &donated, (compiler, self.fast));
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
