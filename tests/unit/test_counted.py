@@ -67,3 +67,33 @@ def test_a_program_is_freed_with_the_last_cost(calls: list[str]) -> None:
     assert made not in counted._alive
     result.diagnostics()
     assert calls == ["xla", "xla"]
+
+
+TWO_SUMS = """
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
+    %b: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>},
+    %c: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>})
+    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %2 = stablehlo.add %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}"""
+
+
+@pytest.mark.parametrize("policy", ["least", "shardy", "xla"])
+def test_figures_are_those_after_the_passes(policy: str) -> None:
+    # The plans of `least` are compared by what they send, before the passes.
+    result = shardcore.Module.parse(TWO_SUMS).propagate()
+    plain = counted.counted(result, policy)
+    after = counted.counted(result, policy, passes="all-reduce-reassociate")
+    assert [row.kind for row in plain.collectives] == ["all_reduce"] * 2
+    assert [row.kind for row in after.collectives] == ["all_reduce"]
+    assert (
+        after.sent_bytes
+        == plain.sent_bytes // 2
+        == sum(row.wire_bytes for row in after.collectives)
+    )

@@ -82,9 +82,13 @@ class Partitioned:
         """The comma-separated passes that ran on :attr:`module`, as compilers do."""
         self.keeps_ports = True
         """Whether arguments and results have the shardings of :attr:`result`."""
-        self._figures: tuple[object, dict[tuple[str, tuple[int, bool]], Figures]] = (None, {})
         self._outcomes: tuple[Outcome, ...] | None = None
         self._whole: frozenset[int | None] | None = None
+        self._forget_module()
+
+    def _forget_module(self) -> None:
+        """Forget what was computed from :attr:`module`."""
+        self._figures: tuple[object, dict[tuple[str, tuple[int, bool]], Figures]] = (None, {})
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
         self._simulators: dict[str | None, Simulator] = {}
@@ -231,8 +235,7 @@ class Partitioned:
         return made
 
     def run_passes(self, passes: str) -> None:
-        """Run ``passes``, a comma-separated list, on :attr:`module`, which nothing has been read
-        from yet.
+        """Run ``passes``, a comma-separated list, on :attr:`module`, which nobody else may hold.
 
         Raises:
             PipelineError: a pass has no such option.
@@ -240,6 +243,7 @@ class Partitioned:
         if passes:
             PassManager.parse(f"builtin.module({passes})").run(self.module)
             self.passes = passes
+            self._forget_module()
 
     def _repr_html_(self) -> str:
         from shardcore.report.html import parts_html

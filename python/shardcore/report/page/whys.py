@@ -33,7 +33,7 @@ class Whys:
         """Whether all requested values have their chains."""
 
     def forget(self) -> None:
-        """Free the memory that explanations of values take, a fifth of that of a cost."""
+        """Free the memory that explanations of values take, a quarter of that of a cost."""
         self._result._forget_explainer()
 
     def of_value(self, value: Value) -> list[tuple[str, int, int]] | None:

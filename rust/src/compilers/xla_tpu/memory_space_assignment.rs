@@ -76,8 +76,8 @@ impl Liveness {
     }
 }
 
-/// The bytes of the argument of the entry function that is kept in vector memory with `room`, and the last position in `order` at which it is
-/// read.
+/// The bytes of the argument of the entry function that is kept in vector memory, which has `room`, and the last position in `order`
+/// at which it is read.
 fn prefetched(program: &Program, graph: &Graph, order: &[u32], room: u128) -> Option<(u128, u32)> {
     // The number of kernels that read each argument, and the last position; of what a loop carries none.
     let mut reads: Vec<(u32, u32)> = Vec::new();
