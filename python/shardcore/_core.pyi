@@ -62,6 +62,9 @@ __all__ = [
     "import_hlo_shardings",
     "is_installed",
     "known_ops",
+    "op_names",
+    "ops_named",
+    "ops_of_size",
     "partition_program",
     "program_figures",
     "registered_rules",
@@ -1710,6 +1713,16 @@ def program_figures(
     on a chip with ``fast`` memory: the bytes of its cache or vector memory, and whether collectives
     use it.
     """
+
+def op_names(module: Module) -> list[str]:
+    """The names of the ops of ``module``, each once, in no order."""
+
+def ops_named(module: Module, names: Sequence[str]) -> list[Op]:
+    """The ops that have one of ``names``, in the order of :meth:`Module.ops`."""
+
+def ops_of_size(module: Module, least_bytes: int) -> list[Op]:
+    """The ops with a result of which a device holds at least ``least_bytes``, in the order of
+    :meth:`Module.ops`."""
 
 def values_on_host(values: list[Value]) -> list[bool]:
     """For each of ``values``, all of one program, whether it is in host memory."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from shardcore.costs.records import (
     UncountedOp,
 )
 from shardcore.costs.scopes import ScopeCost, merged
+from shardcore.costs.sums import alike, by_axes, by_place, summed
 from shardcore.costs.usage import Usage, usage
 
 if TYPE_CHECKING:
@@ -192,28 +192,31 @@ class Cost:
 
     def by_kind(self) -> dict[str, Totals]:
         """Return the sums over collectives by kind, in order of first appearance."""
-        return _totals((row.kind, row) for row in self.collectives)
+        found = alike(self.collectives, by_axes)
+        return summed((row.first.kind, row.totals) for row in found)
 
     def by_axis(self) -> dict[str, Totals]:
         """Return the sums by mesh axis; a collective along several axes counts for each of them.
 
         A sub-axis ``x:(1)2`` counts for ``x``.
         """
-        rows = self.collectives
-        names = ((dict.fromkeys(axis.name for axis in row.axis_refs), row) for row in rows)
-        return _totals((axis, row) for axes, row in names for axis in axes)
+        found = alike(self.collectives, by_axes)
+        names = ((dict.fromkeys(axis.name for axis in row.first.axis_refs), row) for row in found)
+        return summed((axis, row.totals) for axes, row in names for axis in axes)
 
     def by_line(self) -> dict[str | None, Totals]:
         """Return the sums by the source line of the op that needs the collective."""
-        return _totals((row.cause_location or row.location, row) for row in self.collectives)
+        found = alike(self.collectives, lambda row: row.cause_location or row.location)
+        pairs = ((row.first, row.totals) for row in found)
+        return {row.cause_location or row.location: totals for row, totals in pairs}
 
     def by_site(self) -> dict[Site, Totals]:
         """Return the sums over collectives of the same kind, axes, op that needs them, and line,
         the longest first.
         """
-        sums = _totals(
-            (Site(row.kind, row.axes, row.cause, row.cause_location or row.location), row)
-            for row in self.collectives
+        sums = summed(
+            (Site(row.kind, row.axes, row.cause, row.cause_location or row.location), totals)
+            for row, totals in alike(self.collectives, by_place)
         )
         return dict(sorted(sums.items(), key=lambda item: -item[1].seconds))
 
@@ -317,16 +320,3 @@ class Cost:
         from shardcore.report.cost_table import cost_text
 
         return cost_text(self)
-
-
-def _totals(pairs: Iterable[tuple[Any, CollectiveCost]]) -> dict[Any, Totals]:
-    sums: dict[Any, list[Any]] = {}
-    for key, row in pairs:
-        known = sums.setdefault(key, [0, 0, 0, 0.0, 0.0])
-        count = row.count
-        known[0] += count
-        known[1] += row.bytes * count
-        known[2] += row.wire_bytes * count
-        known[3] += row.seconds * count
-        known[4] += row.exposed_seconds
-    return {key: Totals(*found) for key, found in sums.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 from shardcore.cached_property import cached_property
@@ -43,6 +44,10 @@ class Totals:
     """Seconds at the full bandwidth."""
     exposed_seconds: float = 0.0
     """Seconds in which the device idles, waiting for them."""
+
+    def plus(self, other: Totals) -> Totals:
+        """Return the sums of both."""
+        return Totals(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)

@@ -211,35 +211,28 @@ class Rows:
     @cached_property
     def scopes(self) -> tuple[ScopeCost, ...]:
         """The costs by scope and direction, without merging scopes."""
-        sums: dict[tuple[str, str], ScopeCost] = {}
+        sums: dict[str, _ScopeSums] = defaultdict(_ScopeSums)
         slowdown = self._slowdown
-
-        def add(stack: str, **figures: Any) -> None:
-            key = scope_of(stack)
-            row = ScopeCost(*key, 1, **figures)
-            sums[key] = sums[key].plus(row) if key in sums else row
-
         stacks, required = self._figures.name_stacks()
         for stack, row in zip(stacks, self._figures.ops(), strict=True):
             kind, times = self._work[row["kind"]]
-            count = row["count"]
-            seconds = times.peak * count
-            add(
-                stack,
-                flops=kind.flops * count,
-                bytes=kind.bytes * count,
-                compute_seconds=seconds,
-                step_seconds=times.achieved * count * slowdown,
-            )
+            count, found = row["count"], sums[stack]
+            found.flops += kind.flops * count
+            found.bytes += kind.bytes * count
+            found.compute_seconds += times.peak * count
+            found.step_seconds += times.achieved * count * slowdown
         for stack, collective in zip(required, self.collectives, strict=True):
-            add(
-                stack,
-                collectives=collective.count,
-                wire_bytes=collective.total_wire_bytes,
-                comm_seconds=collective.total_seconds,
-                step_seconds=collective.exposed_seconds,
-            )
-        return tuple(sums.values())
+            found = sums[stack]
+            found.collectives += collective.count
+            found.wire_bytes += collective.total_wire_bytes
+            found.comm_seconds += collective.total_seconds
+            found.step_seconds += collective.exposed_seconds
+        by_scope: dict[tuple[str, str], ScopeCost] = {}
+        for stack, found in sums.items():
+            key = scope_of(stack)
+            total = ScopeCost(*key, 1, **vars(found))
+            by_scope[key] = by_scope[key].plus(total) if key in by_scope else total
+        return tuple(by_scope.values())
 
     @cached_property
     def product_flops(self) -> ProductFlops:
@@ -346,3 +339,16 @@ class _OpSums:
         self.compute_seconds += times.compute * count
         self.memory_seconds += times.memory * count
         self.step_seconds += times.achieved * count * slowdown
+
+
+@dataclass
+class _ScopeSums:
+    """Sums over the ops and collectives with one name stack; see :class:`ScopeCost`."""
+
+    flops: int = 0
+    bytes: int = 0
+    compute_seconds: float = 0.0
+    collectives: int = 0
+    wire_bytes: int = 0
+    comm_seconds: float = 0.0
+    step_seconds: float = 0.0

@@ -114,14 +114,13 @@ def diagnostics(
 
 def _findings(result: Result, trial: Trial | None, *, is_chip_given: bool) -> list[Finding]:
     """The findings about a propagated program."""
-    ops = result._legalized().ops()
-    layouts = Layouts(result, ops)
+    layouts = Layouts(result)
     found = [
-        *value_findings(result, ops, layouts),
+        *value_findings(result, layouts),
         *annotation_findings(result),
         *op_findings(result),
-        *state_findings(result, ops),
-        *(traffic_findings(result, ops, trial) if trial else ()),
+        *state_findings(result),
+        *(traffic_findings(result, trial) if trial else ()),
         *(memory_findings(trial.cost, layouts) if trial and is_chip_given else ()),
         *map(Finding, result.warnings),
     ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from shardcore._core import is_installed
+from shardcore._core import is_installed, ops_named
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.places import warning
 from shardcore.errors import Diagnostic
 
 if TYPE_CHECKING:
-    from shardcore._core import Op, Port, Result, TensorSharding, Value
+    from shardcore._core import Module, Op, Port, Result, TensorSharding, Value
 
 
 def annotation_findings(result: Result) -> list[Finding]:
@@ -19,7 +19,7 @@ def annotation_findings(result: Result) -> list[Finding]:
     arguments, results = result._annotated()
     labels = {port.name: port.label or port.name for port in arguments}
     without, against = list(_empty(arguments + results)), list[Diagnostic]()
-    for operand, value in _constraints(result._given().ops()):
+    for operand, value in _constraints(result._given()):
         first, second = operand.sharding, value.sharding
         if second is None:
             continue
@@ -56,28 +56,28 @@ constraints come from ``reshard``, which is meant to change a sharding, and from
 explicit axes, in a ``shard_map`` over some axes, and for exported functions."""
 
 
-def _constraints(ops: list[Op]) -> Iterator[tuple[Value, Value]]:
+def _constraints(module: Module) -> Iterator[tuple[Value, Value]]:
     """The constraints that the user wrote, with their operands."""
     manual: set[Op] | None = None
-    for op in ops:
-        if op.name != _CONSTRAINT or not op.operands or not op.results:
+    for op in ops_named(module, [_CONSTRAINT]):
+        if not op.operands or not op.results:
             continue
         name = op.name_stack.rpartition("/")[2]
         if not name:
             # In a text without locations, those in a `shard_map` over some axes come from JAX.
-            manual = in_manual(ops) if manual is None else manual
+            manual = in_manual(module) if manual is None else manual
         if name == _WRITTEN or (not name and manual is not None and op not in manual):
             yield op.operands[0], op.results[0]
 
 
-def in_manual(ops: list[Op]) -> set[Op]:
-    """Return those of ``ops`` that are in manual computations, or in functions called from
+def in_manual(module: Module) -> set[Op]:
+    """Return the ops of ``module`` that are in manual computations, or in functions called from
     there."""
+    left = ops_named(module, ["sdy.manual_computation"])
     functions: dict[str, list[Op]] = {}
-    for op in ops:
+    for op in module.ops() if left else ():
         functions.setdefault(op.function, []).append(op)
     inside: set[Op] = set()
-    left = [op for op in ops if op.name == "sdy.manual_computation"]
     while left:
         op = left.pop()
         found = [each for region in op.regions for block in region for each in block.ops]

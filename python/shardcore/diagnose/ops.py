@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from shardcore._core import op_names, ops_named
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.places import warning
 from shardcore.errors import Diagnostic, ShardcoreError
@@ -31,9 +32,10 @@ def _without_rule(result: Result) -> Iterator[Diagnostic]:
     # XLA legalizes CHLO before it propagates.
     module = result._legalized()
     seen: set[tuple[str, str | None]] = set()
-    for op in module.ops():
-        if op.name.startswith(_KNOWN) and op.name not in _MAY_LACK_RULES:
-            continue
+    names = [
+        name for name in op_names(module) if name in _MAY_LACK_RULES or not name.startswith(_KNOWN)
+    ]
+    for op in ops_named(module, names):
         if not any(map(is_sharded, op.operands)) or any(map(is_sharded, op.results)):
             continue
         tensors = [value for value in op.results if value.shape]

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from shardcore._core import AxisRef, DimSharding, TensorSharding
+from shardcore._core import AxisRef, DimSharding, TensorSharding, ops_named
 from shardcore.costs.longest import longest_collectives
 from shardcore.diagnose.findings import Finding, starts_of
 from shardcore.diagnose.flow import Flow, Loss
@@ -117,8 +117,8 @@ def _losses(found: Sequence[Finding], trial: Trial) -> Iterator[Loss]:
         counts.update(here.keys())
         known.update(here)
     # An annotated value is meant to be as it is.
-    given = trial.local.result._given().ops() if counts else ()
-    constraints = [op for op in given if op.name == "sdy.sharding_constraint"]
+    given = trial.local.result._given()
+    constraints = ops_named(given, ["sdy.sharding_constraint"]) if counts else []
     constrained = {each.qualified_name for op in constraints for each in op.operands}
     for place, _ in counts.most_common():
         if place[0] not in constrained and written(trial.local.result, place[0]) is None:

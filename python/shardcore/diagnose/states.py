@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from shardcore._core import ops_named
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.labels import REPLICATED, named_together, sharding_text
@@ -14,12 +15,12 @@ from shardcore.units import format_bytes
 from shardcore.why.layouts import best
 
 if TYPE_CHECKING:
-    from shardcore._core import Op, Port, Result, TensorSharding, Value
+    from shardcore._core import Port, Result, TensorSharding, Value
 
 _Value = TypeVar("_Value", "Port", "Value")
 
 
-def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
+def state_findings(result: Result) -> list[Finding]:
     """Return findings about values that are sharded over fewer axes than the argument whose
     gradient, optimizer state or next value they seem to be.
 
@@ -27,7 +28,7 @@ def state_findings(result: Result, ops: Iterable[Op]) -> list[Finding]:
     program and of loops are compared with all arguments; arguments are compared with those whose
     paths end alike, such as ``opt_state.mu['w']`` and ``params['w']``.
     """
-    found = first_of(sorted(_lacking(result, ops), key=lambda each: -each.size))
+    found = first_of(sorted(_lacking(result), key=lambda each: -each.size))
     named = {each.diagnostic.value for each in found}
     return [*found, *_moved(result, named)]
 
@@ -101,7 +102,7 @@ class _Arguments:
         return [each for _, each in found if each.name != port.name]
 
 
-def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
+def _lacking(result: Result) -> Iterator[Finding]:
     arguments = [port for port in result.arguments() if port.shape and _axes(port.sharding)]
     parameters = _Arguments(arguments)
     by_shape: dict[tuple[int | None, ...], list[Port]] = {}
@@ -109,10 +110,10 @@ def _lacking(result: Result, ops: Iterable[Op]) -> Iterator[Finding]:
         by_shape.setdefault(port.shape or (), []).append(port)
     returned = set[str]()
     loops: list[Value] = []
-    for op in ops:
+    for op in ops_named(result._legalized(), ["stablehlo.while", "func.return"]):
         if op.name == "stablehlo.while":
             loops += [value for value in op.results if not value.manual_axes]
-        elif op.name == "func.return" and op.function == "main":
+        elif op.function == "main":
             returned.update(value.qualified_name for value in op.operands)
     values: list[tuple[str, Port | Value, list[Port], str | None]] = []
     for port in _large(result.arguments()):

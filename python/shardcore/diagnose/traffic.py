@@ -32,12 +32,12 @@ _FEW_STEPS = 4
 """Within this many ops, a value still counts as its argument, cast or transposed."""
 
 
-def traffic_findings(result: Result, ops: list[Op], trial: Trial) -> list[Finding]:
+def traffic_findings(result: Result, trial: Trial) -> list[Finding]:
     """Return findings about collectives, and ops of which every device computes all."""
     rows = trial.cost.collectives
     return [
         *first_of(list(_rematerialized(result, rows))),
-        *first_of([*computed_whole(trial.local, rows), *random_bits(ops)]),
+        *first_of([*computed_whole(trial.local, rows), *random_bits(result)]),
         *first_of(list(_resharded(result, rows))),
     ]
 

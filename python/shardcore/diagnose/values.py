@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shardcore._core import Port, values_on_host
+from shardcore._core import Port, ops_named, ops_of_size, values_on_host
 from shardcore.diagnose.annotations import in_manual
 from shardcore.diagnose.findings import Finding, first_of
 from shardcore.diagnose.places import LARGE_BYTES, warning
@@ -25,14 +25,14 @@ WASTED_BYTES = 1 << 20
 """The least bytes of padding on a device that are reported."""
 
 
-def value_findings(result: Result, ops: list[Op], layouts: Layouts) -> list[Finding]:
+def value_findings(result: Result, layouts: Layouts) -> list[Finding]:
     """Return findings about values and about mesh axes."""
     meshes = [mesh for mesh in result.module.meshes.values() if not mesh.is_maximal]
     if not any(mesh.num_devices > 1 for mesh in meshes):
         return []
-    replicated = [*_replicated_ports(result, ops, meshes), *_replicated_values(result, ops, meshes)]
+    replicated = [*_replicated_ports(result, meshes), *_replicated_values(result, meshes)]
     replicated.sort(key=lambda each: -(each[1].bytes_per_device or 0))
-    padded = sorted(_padded(result, ops), key=lambda pair: -pair[0])
+    padded = sorted(_padded(result), key=lambda pair: -pair[0])
     return [
         *first_of([_replicated(layouts, *each) for each in replicated]),
         *first_of([Finding(each) for _, each in padded]),
@@ -44,9 +44,10 @@ _Replicated = tuple[str, "Port | Value", "Mesh", str | None]
 """A replicated value: its name, the value, the mesh and its location."""
 
 
-def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
+def _replicated_ports(result: Result, meshes: list[Mesh]) -> Iterator[_Replicated]:
     """Replicated arguments, and results that are sharded where they are computed."""
-    returned = [op.operands for op in ops if op.name == "func.return" and op.function == "main"]
+    returns = ops_named(result._legalized(), ["func.return"])
+    returned = [op.operands for op in returns if op.function == "main"]
     gathered = [
         port
         for values in returned[-1:]
@@ -61,13 +62,14 @@ def _replicated_ports(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iter
             yield port.label or port.name, port, mesh, None
 
 
-def _replicated_values(result: Result, ops: list[Op], meshes: list[Mesh]) -> Iterator[_Replicated]:
+def _replicated_values(result: Result, meshes: list[Mesh]) -> Iterator[_Replicated]:
     """Replicated values in device memory that ops compute from operands that are not replicated."""
-    found = list(_replicated_results(ops))
+    module = result._legalized()
+    found = list(_replicated_results(ops_of_size(module, LARGE_BYTES)))
     if not found:
         return
     # A replicated value inside a manual computation may be a shard outside.
-    inside = in_manual(ops)
+    inside = in_manual(module)
     manual = {value.qualified_name for op in inside for value in op.results}
     found = [value for value in found if value.qualified_name not in manual]
     # A value that propagation inserts has no name to annotate.
@@ -135,11 +137,12 @@ def _replicated(
     )
 
 
-def _padded(result: Result, ops: Iterable[Op]) -> Iterator[tuple[int, Diagnostic]]:
+def _padded(result: Result) -> Iterator[tuple[int, Diagnostic]]:
     # Values of one shape and sharding waste the same share; the first is named.
     first: dict[object, Port | Value] = {}
     for port in result.arguments():
         first.setdefault((port.shape, port.dtype, port.sharding), port)
+    ops = ops_of_size(result._legalized(), WASTED_BYTES)
     for made in (each for op in ops for each in op.results):
         first.setdefault((made.shape, made.dtype, made.sharding), made)
     seen: set[object] = set()

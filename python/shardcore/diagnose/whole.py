@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from shardcore._core import ops_named
 from shardcore.diagnose.findings import Finding, removal_of, starts_of
 from shardcore.diagnose.places import LARGE_BYTES, warning
 from shardcore.units import format_bytes
 from shardcore.why.whole_ops import is_for_whole_op, op_name
 
 if TYPE_CHECKING:
-    from shardcore._core import Op
+    from shardcore._core import Result
     from shardcore.costs import CollectiveCost
     from shardcore.partition.partitioned import Partitioned
 
@@ -55,12 +56,10 @@ def computed_whole(local: Partitioned, rows: Iterable[CollectiveCost]) -> Iterat
 _RANDOM = "stablehlo.rng_bit_generator"
 
 
-def random_bits(ops: Iterable[Op]) -> Iterator[Finding]:
+def random_bits(result: Result) -> Iterator[Finding]:
     """Findings about random bits that every device generates in full, to use only a shard of
     them."""
-    for op in ops:
-        if op.name != _RANDOM:
-            continue
+    for op in ops_named(result._legalized(), [_RANDOM]):
         bits = op.results[-1]
         size, kept = bits.bytes or 0, bits.bytes_per_device or 0
         if size < LARGE_BYTES or kept >= size:

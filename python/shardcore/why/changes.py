@@ -220,7 +220,7 @@ def _settable(search: Search) -> Iterator[Edit]:
 
 def _arguments(result: Result) -> Iterator[Edit]:
     """Yield edits that shard the largest unsharded arguments over one axis."""
-    layouts = Layouts(result, ())
+    layouts = Layouts(result)
     ports = sorted(result.arguments(), key=lambda port: -(port.bytes_per_device or 0))
     for port in list({(port.shape, port.sharding): port for port in ports}.values())[:MOST_SITES]:
         known = port.sharding is not None and any(dim.axes for dim in port.sharding.dims)

@@ -11,7 +11,7 @@ from shardcore._core import AxisRef, DimSharding, TensorSharding
 from shardcore.cached_property import cached_property
 
 if TYPE_CHECKING:
-    from shardcore._core import Mesh, Op, Port, Result, Value
+    from shardcore._core import Mesh, Port, Result, Value
     from shardcore.why.remedy import Edit, Remedy
     from shardcore.why.trial import Trial
 
@@ -24,8 +24,8 @@ _Shape = tuple[int | None, ...]
 class Layouts:
     """The shardings of a program's values, by shape; computed when needed."""
 
-    def __init__(self, result: Result, ops: Iterable[Op]) -> None:
-        self._result, self._ops = result, ops
+    def __init__(self, result: Result) -> None:
+        self._result = result
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -35,7 +35,8 @@ class Layouts:
 
     @cached_property
     def _twins(self) -> dict[_Shape, Counter[TensorSharding]]:
-        values = (value for op in self._ops for value in op.results if not value.manual_axes)
+        ops = self._result._legalized().ops()
+        values = (value for op in ops for value in op.results if not value.manual_axes)
         tensors: Iterable[Port | Value] = chain(
             self._result.arguments(), self._result.results(), values
         )

@@ -47,8 +47,8 @@ pub struct Module {
 
 impl Module {
     /// A module of a program that cannot be rebuilt.
-    pub fn new(program: Program) -> Self {
-        Self { slot: Slot::new(Arc::new(program), None) }
+    pub fn new(program: impl Into<Arc<Program>>) -> Self {
+        Self { slot: Slot::new(program.into(), None) }
     }
     /// A module of `program`, which was parsed from `source`.
     pub fn parsed(program: Program, source: Source) -> Self {

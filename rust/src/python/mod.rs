@@ -12,6 +12,7 @@
 //! | [`hlo`] | `import_hlo_shardings` |
 //! | [`module`] | `Module` |
 //! | [`op`] | `Op`, `Block` |
+//! | [`op_lists`] | lists of some ops of a module |
 //! | [`op_table`] | `known_ops` |
 //! | [`attribute`] | attributes as Python values |
 //! | [`value`] | `Value` |
@@ -71,6 +72,7 @@ mod module;
 mod names;
 mod once;
 mod op;
+mod op_lists;
 mod op_table;
 mod origin;
 mod originals;
@@ -135,6 +137,8 @@ mod _core {
     use super::module::PyModule;
     #[pymodule_export]
     use super::op::{PyBlock, PyOp};
+    #[pymodule_export]
+    use super::op_lists::{op_names, ops_named, ops_of_size};
     #[pymodule_export]
     use super::op_table::known_ops;
     #[pymodule_export]

@@ -47,12 +47,12 @@ pub struct PyModule {
     pub(super) held: Module,
     /// The filename in errors.
     pub(super) filename: Arc<str>,
-    names: LastNames,
+    pub(super) names: LastNames,
 }
 
 impl PyModule {
     /// A module of `program`, with `filename` in its errors.
-    pub(super) fn new(program: Program, filename: Arc<str>) -> Self {
+    pub(super) fn new(program: impl Into<Arc<Program>>, filename: Arc<str>) -> Self {
         Self { held: Module::new(program), filename, names: LastNames::default() }
     }
     /// A module of `program`, which `make` can make again, with `filename` in its errors.
@@ -221,7 +221,7 @@ impl PyModule {
     fn ops(&self, py: Python<'_>) -> PyResult<Vec<PyOp>> {
         let program = self.program(py)?;
         room_for_objects(py, program.num_op_ids(), "listing the ops")?;
-        Ok(PyOp::all(&program, &self.names.of(&program)))
+        Ok(PyOp::of(&program, &self.names.of(&program), PyOp::ids(&program)))
     }
     /// The filename in errors.
     #[getter]

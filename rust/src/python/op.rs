@@ -35,19 +35,21 @@ pub struct PyBlock {
 }
 
 impl PyOp {
-    /// Every op of every function: each `func.func`, then the ops in it, in program order.
-    pub(super) fn all(program: &Arc<Program>, names: &Arc<Names>) -> Vec<Self> {
-        let mut ops = Vec::with_capacity(program.num_op_ids());
-        for function in program.functions_in_order() {
-            let inside = program.pre_order(program.func_op(function));
-            ops.extend(inside.map(|op| Self {
-                program: program.clone(),
-                names: names.clone(),
-                op,
-                function,
-            }));
-        }
-        ops
+    /// Every op of every function, and the function: each `func.func`, then the ops in it, in program order.
+    pub(super) fn ids(program: &Program) -> impl Iterator<Item = (FuncId, OpId)> + '_ {
+        let inside = |function| program.pre_order(program.func_op(function));
+        let functions = program.functions_in_order().into_iter();
+        functions.flat_map(move |function| inside(function).map(move |op| (function, op)))
+    }
+    /// `ops` of `program`.
+    pub(super) fn of(
+        program: &Arc<Program>,
+        names: &Arc<Names>,
+        ops: impl IntoIterator<Item = (FuncId, OpId)>,
+    ) -> Vec<Self> {
+        let op =
+            |(function, op)| Self { program: program.clone(), names: names.clone(), op, function };
+        ops.into_iter().map(op).collect()
     }
     fn values<'py>(
         &self,

@@ -6,7 +6,6 @@ use super::module::PyModule;
 use super::once::Once;
 use super::port::PyPort;
 use super::replay::Replay;
-use super::room::copy;
 use super::totals::totals_dict;
 use super::user_code::own_function;
 use super::why::PyExplainer;
@@ -204,7 +203,7 @@ impl PyPropagationResult {
     /// The program before propagation.
     fn _given(&self, py: Python<'_>) -> PyResult<PyModule> {
         let request = self.request(py)?;
-        Ok(PyModule::new(copy(py, &request.before)?, request.filename))
+        Ok(PyModule::new(request.before, request.filename))
     }
     /// The bytes that one device holds of the arguments, and of the results.
     fn _port_bytes(&self, py: Python<'_>) -> PyResult<[u128; 2]> {

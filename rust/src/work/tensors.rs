@@ -3,6 +3,7 @@
 use crate::index::{Id, StrId, TypeId, ValueId};
 use crate::ir::{Program, Type};
 use crate::layout::{bytes_of, elements_of};
+use std::cell::OnceCell;
 
 /// A value on one device.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct LocalTensor {
     pub bytes: u128,
     /// Whether it is a tensor whose bytes are not known.
     pub is_unknown: bool,
+    /// Bytes in tiles of the memory of a chip that has them, known once they were asked for.
+    pub in_tiles: OnceCell<u128>,
 }
 
 /// The tensors of a per-device program, one row for each type.
@@ -93,5 +96,6 @@ fn local_tensor(program: &Program, ty: TypeId) -> LocalTensor {
         elements: elements.min(MAX_COUNTED),
         bytes: bytes.unwrap_or(0).min(MAX_COUNTED),
         is_unknown: bytes.is_none(),
+        in_tiles: OnceCell::new(),
     }
 }

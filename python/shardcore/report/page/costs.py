@@ -128,18 +128,27 @@ def _collectives(
     """Rows of equal collectives, and the row of each collective."""
     rows: list[dict[str, Any]] = []
     known: dict[tuple[Any, ...], int] = {}
+    as_shown: dict[tuple[str | None, str | None, str | None], tuple[str, ...]] = {}
+    axes_of: dict[int, tuple[str, ...]] = {}
     row_of = []
     for each in collectives:
         place = tables.place(each.cause_location or each.location)
-        moved = tuple(text and short(text) for text in each.sides)
-        key = (each.kind, each.axes, each.cause, place, moved, each.bytes)
+        sides = (each.operand_sharding, each.result_sharding, each.cause)
+        moved = as_shown.get(sides)
+        if moved is None:
+            moved = as_shown[sides] = tuple(text and short(text) for text in each.sides)
+        # Collectives of one kind have one tuple of axes.
+        axes = axes_of.get(id(each.axis_refs))
+        if axes is None:
+            axes = axes_of[id(each.axis_refs)] = each.axes
+        key = (each.kind, axes, each.cause, place, moved, each.bytes)
         row = known.setdefault(key, len(rows))
         row_of.append(row)
         if row == len(rows):
             rows.append(
                 {
                     "kind": each.kind,
-                    "axes": list(each.axes),
+                    "axes": list(axes),
                     "names": [axis.name for axis in each.axis_refs],
                     "cause": each.cause,
                     "place": place,

@@ -13,7 +13,7 @@
 
 pub(crate) mod breadth_first_scheduler;
 pub mod buffer_assignment;
-mod by_signature;
+pub(in crate::compilers) mod by_signature;
 mod bytes_accessed;
 mod copy_insertion;
 pub mod cost_analysis;

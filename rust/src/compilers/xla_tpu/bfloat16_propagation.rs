@@ -7,6 +7,7 @@
 //! Source: XLA's `BFloat16Propagation`.
 
 use super::product_fusion::is_product;
+use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
 use crate::index::{Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
@@ -24,7 +25,9 @@ pub fn narrowed(
     functions: &[OpId],
 ) -> Vec<bool> {
     let ops: Vec<OpId> = functions.iter().flat_map(|&func| program.pre_order(func)).collect();
-    let does_round: Vec<bool> = ops.iter().map(|&op| rounds(program, tensors, op)).collect();
+    let mut products = BySignature::new(program);
+    let mut rounds = |op| rounds(program, tensors, &mut products, op);
+    let does_round: Vec<bool> = ops.iter().map(|&op| rounds(op)).collect();
     let moving = Moving::of(program);
     let values = vec![false; program.num_value_ids()];
     let mut exact = Exact { equal, moving: &moving, values, is_new: false };
@@ -117,15 +120,29 @@ fn ends_loop(program: &Program, op: OpId) -> bool {
     program.parent_op(op).is_some_and(|owner| program.kind(owner) == OpKind::While)
 }
 
-/// Whether `op` reads its operands as `bf16`.
-fn rounds(program: &Program, tensors: &mut Tensors<'_>, op: OpId) -> bool {
+/// Whether `op` reads its operands as `bf16`; `products` are those of known signatures.
+fn rounds(
+    program: &Program,
+    tensors: &mut Tensors<'_>,
+    products: &mut BySignature<bool>,
+    op: OpId,
+) -> bool {
     if is_product(program, op) {
-        let precisions = op_attribute(program, op, "precision_config");
-        let mut precisions = precisions.iter().filter_map(|it| it.items()).flatten();
-        return precisions.all(|precision| precision.as_str().is_none_or(|it| it == "DEFAULT"))
-            && op_attribute(program, op, "algorithm").is_none();
+        let has_default = || has_default_precision(program, op);
+        return match program.signature(op).get() {
+            Some(id) => *products.of(id, has_default),
+            None => has_default(),
+        };
     }
     program.op_name(op) == "stablehlo.convert" && tensors.element(program.result(op, 0)) == "bf16"
+}
+
+/// Whether `op`, a product, is computed in the precision that products have by default.
+fn has_default_precision(program: &Program, op: OpId) -> bool {
+    let precisions = op_attribute(program, op, "precision_config");
+    let mut precisions = precisions.iter().filter_map(|it| it.items()).flatten();
+    precisions.all(|precision| precision.as_str().is_none_or(|it| it == "DEFAULT"))
+        && op_attribute(program, op, "algorithm").is_none()
 }
 
 /// The names of ops whose results have elements of their operands.

@@ -8,7 +8,7 @@
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::compilers::xla_tpu::softmax_fusion::{of_rows, rows_of, Rows};
+use crate::compilers::xla_tpu::softmax_fusion::{of_rows, rows_of, ProductDims, Rows};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
@@ -36,11 +36,12 @@ pub fn fused(
     storage: &mut Storage,
     functions: &[OpId],
 ) {
-    let mut with_product = FxHashSet::default();
+    let (mut with_product, mut dims) = (FxHashSet::default(), ProductDims::new(program));
     for &func in functions {
         let ops: Vec<OpId> = program.pre_order(func).collect();
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
-            fuse_into_user(program, (works, layouts), storage, (&mut with_product, op));
+            let place = rows_of(program, works, &mut dims, op);
+            fuse_into_user(program, (works, layouts), storage, (&mut with_product, op), place);
         }
         let mut depths = FxHashMap::default();
         for &op in ops.iter().rev() {
@@ -76,18 +77,19 @@ fn only_user(program: &Program, storage: &Storage, value: ValueId) -> Option<OpI
     None
 }
 
-/// Computes `product` in the kernel of the op that uses it, or of a softmax of what it makes.
+/// Computes `product` in the kernel of the op that uses it, or of a softmax of what it makes; reductions of that are computed at
+/// `place`.
 fn fuse_into_user(
     program: &Program,
     (works, layouts): (&mut Works<'_>, &mut Layouts),
     storage: &mut Storage,
     (with_product, product): (&mut FxHashSet<ValueId>, OpId),
+    place: Rows,
 ) {
     let value = program.result(product, 0);
     if !storage.is_written(value) || storage.has_tail(value) {
         return;
     }
-    let place = rows_of(program, works, product);
     // The last value that the kernel makes, and those that only it needs.
     let (mut made, mut inside) = (vec![value], Vec::new());
     for _ in 0..MAX_STEPS {

@@ -4,6 +4,7 @@
 //! broadcast again, such as the maximum, is computed in one kernel with what it is broadcast to, as a `reduce-window`; mostly in that of
 //! the product. What is computed of both, the exponentials, is written: no other kernel computes it anew.
 
+use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -31,13 +32,23 @@ pub enum Rows {
 /// product, which takes in no softmax then.
 const LANES: i64 = 128;
 
-/// Where reductions of what `product` makes are computed.
-pub fn rows_of(program: &Program, works: &mut Works<'_>, product: OpId) -> Rows {
-    let dims = (program.kind(product) == OpKind::DotGeneral)
-        .then(|| op_attribute(program, product, "dot_dimension_numbers"))
-        .flatten()
-        .and_then(|numbers| DotDims::<usize>::read(&numbers));
-    let Some(dims) = dims else { return Rows::Apart };
+/// The dims of products by signature; `None` for those without dimension numbers.
+pub type ProductDims = BySignature<Option<DotDims<usize>>>;
+
+/// Where reductions of what `product` makes are computed; `known` are the dims of products.
+pub fn rows_of(
+    program: &Program,
+    works: &mut Works<'_>,
+    known: &mut ProductDims,
+    product: OpId,
+) -> Rows {
+    let Some(id) = program.signature(product).get() else { return Rows::Apart };
+    let find = || {
+        let is_dot = program.kind(product) == OpKind::DotGeneral;
+        let numbers = is_dot.then(|| op_attribute(program, product, "dot_dimension_numbers"));
+        DotDims::read(&numbers.flatten()?)
+    };
+    let Some(dims) = known.of(id, find) else { return Rows::Apart };
     // Batch dims come first.
     let sizes = works.tensors.of(program.result(product, 0)).dims.as_deref().unwrap_or_default();
     let batch = sizes.iter().take(dims.lhs_batching.len());

@@ -20,7 +20,7 @@ const ROW_BYTES: u128 = 512;
 pub fn stored_bytes(tensors: &mut Tensors<'_>, value: ValueId, compiler: Compiler) -> u128 {
     let tensor = tensors.of(value);
     if compiler.has_tiles() {
-        tiled_bytes(tensor, tensor)
+        *tensor.in_tiles.get_or_init(|| tiled_bytes(tensor, tensor))
     } else {
         tensor.bytes
     }
