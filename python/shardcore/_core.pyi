@@ -1646,6 +1646,7 @@ def partition_program(
     takes_source: bool = False,
     local_program: Callable[..., tuple[Module, list[list[list[str]]], list[list[list[str]]]] | None]
     | None = None,
+    passes: str = "",
 ) -> tuple[Module, int, Origin]:
     """Lower ``module``, a propagated program, to the per-device program.
 
@@ -1661,7 +1662,8 @@ def partition_program(
     and ``module`` rebuilds it when it is read. ``local_program`` is called for each call of a
     ``custom_partitioning`` function, with its backend configuration, operands, results, mesh,
     manual axes and location; it returns the per-device program with the axes of each dim of the
-    operands and results, or ``None``.
+    operands and results, or ``None``. ``passes``, a comma-separated list, run on the per-device
+    program.
 
     Returns the per-device module, the number of devices, and the origin of its ops.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 from weakref import WeakValueDictionary
 
 from shardcore._core import Module, Result, registry_version
@@ -27,9 +28,8 @@ def counted(result: Result, policy: str, keep_ports: bool = False, passes: str =
     key = (id(result), policy, keep_ports, passes, *rules)
     known = _alive.get(key)
     if known is None:
-        known = partition(result, policy, replicates_unknown=True, keep_ports=keep_ports)
-        known.run_passes(passes)
-        _alive[key] = known
+        options: Any = {"keep_ports": keep_ports, "passes": passes}
+        known = _alive[key] = partition(result, policy, replicates_unknown=True, **options)
     return known
 
 

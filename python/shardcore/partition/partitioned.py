@@ -230,9 +230,8 @@ class Partitioned:
 
     def _of(self, result: Result) -> Partitioned:
         """Another result, partitioned like this one, for counting only."""
-        made = partition(result, self.policy, replicates_unknown=True, keep_ports=self.keeps_ports)
-        made.run_passes(self.passes)
-        return made
+        options: Any = {"keep_ports": self.keeps_ports, "passes": self.passes}
+        return partition(result, self.policy, replicates_unknown=True, **options)
 
     def run_passes(self, passes: str) -> None:
         """Run ``passes``, a comma-separated list, on :attr:`module`, which nobody else may hold.
@@ -269,6 +268,7 @@ def partition(
     progress: Callable[[str, float], object] | None = None,
     replicates_unknown: bool = False,
     keep_ports: bool = True,
+    passes: str = "",
 ) -> Partitioned:
     """Lower the program of ``result`` to the per-device program.
 
@@ -293,6 +293,7 @@ def partition(
             operands; such a program can be counted, but not run.
         keep_ports: whether arguments and results are sharded as in ``result``. If not, those
             without annotation are sharded under ``xla`` as XLA would shard them.
+        passes: a comma-separated list of passes to run on the per-device program.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -306,11 +307,13 @@ def partition(
         lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )
     if policy == "least":
-        return least(result, lower)
+        best = least(result, lower)
+        best.run_passes(passes)
+        return best
     if policy == "shardy":
-        return lower(result._resharded(), takes_source=True)
+        return lower(result._resharded(), takes_source=True, passes=passes)
     completed, originals = result._as_xla(keep_ports)
-    made = lower(completed, originals=originals, takes_source=True)
+    made = lower(completed, originals=originals, takes_source=True, passes=passes)
     made.keeps_ports = keep_ports
     return made
 
@@ -361,12 +364,14 @@ def lowered(
     ways: str | None = None,
     looks_ahead: bool = False,
     takes_source: bool = False,
+    passes: str = "",
 ) -> Partitioned:
     """Lower ``source``, a form of ``result``'s program, by one plan of ``policy``; see
     :func:`partition`.
 
-    Ops are computed in the ways of ``policy``, or of the policy ``ways`` if it is given. With
-    ``takes_source`` a large program is lowered in place, and ``source`` is rebuilt when it is read.
+    Ops are computed in the ways of ``policy``, or of the policy ``ways`` if it is given, and
+    ``passes`` run on the per-device program. With ``takes_source`` a large program is lowered in
+    place, and ``source`` is rebuilt when it is read.
     """
     rules, meshes = shard_rules(source), tuple(source.meshes.values())
     module, num_devices, origin = partition_program(
@@ -382,8 +387,11 @@ def lowered(
         looks_ahead,
         takes_source and source.num_ops > MOST_OPS_COPIED,
         local_program,
+        passes,
     )
     if rules and any(attributes for *_, attributes in rules):
         # Attributes of custom calls are copied from the user's text, which may not parse.
         Module.parse(str(module), filename="<local program>", shardy=module.shardy)
-    return Partitioned(source, module, policy, num_devices, origin, result, meshes)
+    made = Partitioned(source, module, policy, num_devices, origin, result, meshes)
+    made.passes = passes
+    return made

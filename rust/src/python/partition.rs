@@ -18,6 +18,7 @@ use crate::index::{Id, SignatureId};
 use crate::inlining::call_inliner::Inlined;
 use crate::ir::{OpKind, Program};
 use crate::memoization::Taken;
+use crate::pipeline::Pipeline;
 use crate::spmd::custom_calls::{ShardRule, ShardRules};
 use crate::spmd::{
     collective_optimizer, partition, Given, Options, Partitioned, PlanCache, Policy, Results,
@@ -41,7 +42,7 @@ fn shard_rule(
 #[pyfunction]
 #[pyo3(signature = (module, progress = None, shard_rules = None, policy = "least", keep_results = false,
                     replicates_unknown = false, plans = None, originals = None, improves = None,
-                    looks_ahead = false, takes_source = false, local_program = None))]
+                    looks_ahead = false, takes_source = false, local_program = None, passes = ""))]
 #[allow(clippy::too_many_arguments, clippy::fn_params_excessive_bools)] // They are keywords in Python.
 pub(super) fn partition_program(
     py: Python<'_>,
@@ -57,6 +58,7 @@ pub(super) fn partition_program(
     looks_ahead: bool,
     takes_source: bool,
     local_program: Option<Py<PyAny>>,
+    passes: &str,
 ) -> PyResult<(Py<PyModule>, i64, PyOrigin)> {
     let filename = module.get().filename.clone();
     let rules = registry().legalizing_chlo();
@@ -99,6 +101,9 @@ pub(super) fn partition_program(
     let improve = improves.unwrap_or(policy == "least");
     let has_free_reshards = improve && policy_of_ops == Policy::Xla;
     let options = Options { policy: policy_of_ops, results, unknown, has_free_reshards };
+    let passes = format!("builtin.module({passes})");
+    let passes = Pipeline::parse(&passes, program.shardy())
+        .map_err(|error| raise(py, &error, &passes, "<passes>"))?;
     let plans = plans.as_ref();
     let mut known = plans.map_or_else(|| Taken::apart(PlanCache::default()), |plans| plans.take());
     let outcome = work(py, rules, limits(None), progress.as_ref(), |context| {
@@ -108,6 +113,10 @@ pub(super) fn partition_program(
             // needed.
             collective_optimizer::run(&mut program, context)?;
         } else {
+            context.rules.sign(&mut program);
+        }
+        passes.run(&mut program, context)?;
+        if !improve {
             context.rules.sign(&mut program);
         }
         Ok(partitioned)
