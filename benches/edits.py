@@ -4,6 +4,9 @@ For the GPT step: milliseconds from an edit of one argument, and of one role in 
 four roles in turn, until shardings can be read, and until the cost is known, for annotations that
 were not costed before and for those that were, as median and 99th percentile; and rows a second of
 ``Session.evaluate``, the first quarter left out, those with cost of annotations that all differ.
+Random edits of single arguments are followed by reading the sharding of an argument, of one value
+by name, or of all values; the first few of these are left out. The first edit is that of a new
+session, which it includes, but not the first of the process, which imports modules.
 From scratch are a new run of shardcore on the program, parsed already, and one of jaxlib. Large
 edits, of half of the weights, are given as times a new run on the program with the same
 annotations. Run it with `python -m benches.edits [--layers N ...]`.
@@ -18,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from shardcore import Module, Port, Session
+from shardcore import Module, Port, Result, Session
 
 from benches.engines import PIPELINE, Reference
 from benches.programs import gpt
@@ -29,11 +32,16 @@ SHARDINGS = ('[{"fsdp"}, {}]', '[{}, {"tensor"}]', '[{"tensor"}, {"fsdp"}]', "[{
 
 def milliseconds(runs: int, run: Callable[[int], object]) -> tuple[float, float]:
     """The median and the 99th percentile of the processor time of ``run``, called with 0, 1, ..."""
-    times = []
+    times = list[float]()
     for number in range(runs):
         start = time.process_time()
         run(number)
         times.append((time.process_time() - start) * 1e3)
+    return of_times(times)
+
+
+def of_times(times: list[float]) -> tuple[float, float]:
+    """The median and the 99th percentile of ``times``, which are sorted."""
     times.sort()
     return statistics.median(times), times[min(len(times) - 1, len(times) * 99 // 100)]
 
@@ -107,6 +115,7 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
     choices = roles(module.arguments(), layers)
     weights = [name for names in choices for name in names]
     fewer = max(3, runs // 20)
+    names = [value.name for value in module.propagate().values()]
 
     def read(of: list[list[str]]) -> Callable[[int], object]:
         def run(number: int) -> Any:
@@ -115,6 +124,21 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
 
         return run
 
+    def after_edit(read: Callable[[Result], object]) -> tuple[float, float]:
+        """The times to read from the result of random edits of one argument each."""
+        session.reset()
+        found = list[float]()
+        for _ in range(warm + max(60, runs // 2)):
+            session.set({chance.choice(weights): chance.choice(SHARDINGS)})
+            found.append(milliseconds(1, lambda _: read(session.result))[0])
+        return of_times(found[warm:])
+
+    def first(_: int) -> object:
+        begun = module.session()
+        begun.set({chance.choice(weights): chance.choice(SHARDINGS)})
+        return begun.result.arguments()[0].sharding
+
+    chance, warm = random.Random(0), 4 * len(choices)
     new = unseen(choices)
 
     def cost(_: int) -> object:
@@ -139,10 +163,17 @@ def figures(layers: int, runs: int) -> dict[str, tuple[float, ...]]:
     return {
         "one argument": timed(read([choices[0][:1]]), runs),
         "one role": timed(read(choices), runs),
+        "random arguments": after_edit(lambda result: result.arguments()[0].sharding),
+        "one value by name": after_edit(lambda result: result[chance.choice(names)].sharding),
+        "all values": after_edit(lambda result: [value.sharding for value in result.values()]),
+        "the first edit": milliseconds(max(20, fewer), first),
         "half, times a new run": ratios(session, weights, max(20, fewer)),
         "one role, with cost": timed(cost, max(20, fewer)),
         "the same, costed before": timed(again, fewer),
         "from scratch": milliseconds(fewer, lambda _: module.propagate()),
+        "from scratch, all values": milliseconds(
+            fewer, lambda _: [value.sharding for value in module.propagate().values()]
+        ),
         "from scratch, with cost": milliseconds(fewer, lambda _: module.propagate().cost(HARDWARE)),
         "jaxlib, with parsing": milliseconds(3, theirs),
         "rows a second": (
