@@ -6,7 +6,11 @@ import gc
 
 import pytest
 import shardcore
+import shardcore.partition.partitioned
+from shardcore._core import collective_passes
 from shardcore.partition import counted
+
+from tests.shardy.xla.models import catalog
 
 PROGRAM = """
 sdy.mesh @mesh = <["x"=2, "y"=4]>
@@ -97,3 +101,17 @@ def test_figures_are_those_after_the_passes(policy: str) -> None:
         == plain.sent_bytes // 2
         == sum(row.wire_bytes for row in after.collectives)
     )
+
+
+@pytest.mark.parametrize("policy", shardcore.partition.partitioned.POLICIES)
+def test_passes_run_before_a_program_is_handed_out_or_after(policy: str) -> None:
+    passes, num_changed = collective_passes("xla-tpu"), 0
+    for name in ("llama-fsdp", "experts-experts", "llama-scan-fsdp"):
+        result = shardcore.Module.parse(catalog.text(name)).propagate()
+        before = result.partition(policy)
+        after = shardcore.partition.partition(result, policy, passes=passes)
+        num_changed += str(before.module) != str(after.module)
+        before.run_passes(passes)
+        assert (before.passes, str(before.module)) == (after.passes, str(after.module))
+        assert before.collectives == after.collectives
+    assert num_changed > 0
