@@ -94,6 +94,10 @@ impl Compiler {
     pub const fn gathers_beside_loops(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Whether an all-reduce may write its results over its operands.
+    pub const fn reduces_in_place(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
     /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
     pub const fn has_timed_kernels(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaCpu)

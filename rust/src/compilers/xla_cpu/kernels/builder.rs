@@ -219,9 +219,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let mut copies = self.copies_for(op);
         let transposed = self.transposed_first(op);
         copies.extend(transposed);
-        let is_elementwise = movement == Movement::Pointwise
-            && !(self.layouts.compiler().fuses_products()
-                && is_reduced(program, &self.storage, op));
+        let is_elementwise = self.is_in_place(op)
+            || movement == Movement::Pointwise
+                && !(self.layouts.compiler().fuses_products()
+                    && is_reduced(program, &self.storage, op));
         let kernel = self.kernel_of(op, is_elementwise);
         self.graph.ops.push((op, kernel));
         self.read_operands(kernel, op, &copies);

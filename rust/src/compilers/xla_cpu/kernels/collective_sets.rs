@@ -43,6 +43,11 @@ impl Builder<'_, '_, '_> {
             && self.program.op_name(op) == "stablehlo.all_reduce"
             && self.program.num_results(op) == 1
     }
+    /// Whether `op` is an all-reduce that may write its results over its operands.
+    pub(in crate::compilers::xla_cpu) fn is_in_place(&self, op: OpId) -> bool {
+        self.layouts.compiler().reduces_in_place()
+            && self.program.op_name(op) == "stablehlo.all_reduce"
+    }
     /// The kernels of a set of concatenated all-reduces, of which `op` is the first; no op is added yet.
     pub(in crate::compilers::xla_cpu) fn flat_set(&mut self, op: OpId) -> SetKernels {
         let value = self.program.result(op, 0);
@@ -95,7 +100,7 @@ impl Builder<'_, '_, '_> {
     /// Adds `op` to a set of collectives, whose results are all available when the last one is.
     pub(in crate::compilers::xla_cpu) fn add_to_set(&mut self, op: OpId, set: &mut SetKernels) {
         if set.first == NONE {
-            set.first = self.kernel(op, false, true);
+            set.first = self.kernel(op, self.is_in_place(op), true);
             set.last = self.kernel(op, false, false);
         }
         let kernel = set.first;

@@ -72,7 +72,8 @@ impl Builder<'_, '_, '_> {
                 }
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
-                    self.reads.push((kernel, Read::whole(item)));
+                    let is_elementwise = self.is_in_place(op);
+                    self.reads.push((kernel, Read { is_elementwise, ..Read::whole(item) }));
                 } else if program.kind(op) == OpKind::While {
                     // What is moved into the body reads its own operands there.
                     self.walk(kernel, value, false);
