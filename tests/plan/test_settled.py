@@ -11,7 +11,7 @@ from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
 from shardcore.plan.reading import Reading
-from shardcore.plan.settled import open_ports
+from shardcore.plan.settled import open_ports, settled
 
 from tests.plan.ports import unlike
 from tests.plan.programs import mlp_step
@@ -27,11 +27,10 @@ def test_donated_arguments_are_sharded_as_the_results(memory: str | None, minimi
     assert unlike(plan) == []
 
 
-@pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
-def test_a_state_of_which_nothing_is_stored_in_shards_stays_whole(minimize: str) -> None:
-    """The update is computed in shards, which the next step would have to gather."""
+def regression() -> Module:
+    """A step of a linear regression, which gives its parameters back."""
     w, x = "tensor<512x512xf32>", "tensor<4096x512xf32>"
-    module = Module.parse(f"""
+    return Module.parse(f"""
 func.func @main(
     %w: {w} {{tf.aliasing_output = 0 : i32}} loc("state['w']"), %x: {x} loc("x"),
     %y: {x} loc("y")) -> ({w} {{jax.result_info = "result['w']"}}) {{
@@ -41,6 +40,31 @@ func.func @main(
   %3 = stablehlo.subtract %w, %2 : {w}
   return %3 : {w}
 }}""")
+
+
+def planner_of(module: Module, mesh: Mesh) -> Planner:
+    chip = hardware(CHIP)
+    wanted = Wanted((mesh,), chip, chip.hbm_bytes, "time", 60.0, None, {}, None)
+    return Planner(Reading(read(module, ()), wanted), wanted)
+
+
+def test_donated_arguments_are_so_when_the_time_is_up() -> None:
+    mesh = Mesh({"a": 8})
+    planner = planner_of(regression(), mesh)
+    trials, roles = planner._trials, planner._roles
+    dims = {"state['w']": ((), ()), "x": ((), ("a",))}
+    [trial] = trials.run(mesh, [tuple(dims.get(role.name) for role in roles)])
+    trials.give(0.0)
+    assert open_ports(trials.session(trial))
+    found = settled(trials, trial, roles)
+    assert not open_ports(trials.session(found))
+    assert found.row.step_seconds != trial.row.step_seconds
+
+
+@pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
+def test_a_state_of_which_nothing_is_stored_in_shards_stays_whole(minimize: str) -> None:
+    """The update is computed in shards, which the next step would have to gather."""
+    module = regression()
     plan = shardcore.plan(module, CHIP, mesh={"a": 2, "b": 4}, keep="state/*", minimize=minimize)
     assert unlike(plan) == []
     free = shardcore.plan(module, CHIP, mesh={"a": 2, "b": 4}, minimize=minimize)
@@ -68,9 +92,7 @@ func.func @main(
   return %9, %10 : {w}, {w}
 }}""")
     mesh = Mesh({"a": 8})
-    chip = hardware(CHIP)
-    wanted = Wanted((mesh,), chip, chip.hbm_bytes, "time", 60.0, None, {}, None)
-    planner = Planner(Reading(read(module, ()), wanted), wanted)
+    planner = planner_of(module, mesh)
     trials, roles = planner._trials, planner._roles
     dims = {"%0, %1": ((), ()), "%2, %3": ((), ("a",)), "result['n']": ((), ())}
     [trial] = trials.run(mesh, [tuple(dims.get(role.name) for role in roles)])

@@ -4,7 +4,6 @@ For an argument or result without annotation, propagation decides; where axes co
 ops matters. XLA inlines calls and reorders ops before it propagates, so it may shard a port
 differently from the plan. Also, XLA refuses a result that reuses the memory of a donated argument
 if its shards have another size. Annotations fix both.
-an argument is refused by XLA if its shards have another size. Both are said by annotations.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from shardcore._core import AxisRef, Port, Result
 from shardcore.plan.layouts import Dims
 from shardcore.plan.roles import Role, donated
-from shardcore.plan.trials import Stop, Trial, Trials, dims_of
+from shardcore.plan.trials import Trial, Trials, dims_of
 from shardcore.session import Session
 
 _ONE_BY_ONE = 4
@@ -26,21 +25,18 @@ _ROUNDS = 8
 def settled(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
     """Return ``best`` with annotations for the roles that are not settled without them.
 
-    When the time is up, the remaining ones stay unsettled.
+    The time being up does not end this: what is not settled is not what runs.
     """
     current = best
     for count in range(_ROUNDS):
         wanted = dict(_unsettled(trials, current, roles))
         if not wanted:
             break
-        if count < _ONE_BY_ONE:
+        if count < _ONE_BY_ONE and trials.fraction < 1:
             largest = max(wanted, key=lambda index: (roles[index].bytes, -index))
             wanted = {largest: wanted[largest]}
         more = (wanted.get(index, dims) for index, dims in enumerate(current.shardings))
-        try:
-            [current] = trials.run(current.mesh, [tuple(more)])
-        except Stop:
-            break
+        [current] = trials.run(current.mesh, [tuple(more)], is_needed=True)
     return current if current.fits or not best.fits else best
 
 

@@ -174,8 +174,15 @@ class Trials:
         """The fraction of the time that has passed."""
         return min((time.monotonic() - self._start) / max(self._seconds, 1e-9), 1.0)
 
-    def run(self, mesh: Mesh, wanted: Iterable[Shardings]) -> list[Trial]:
+    def run(
+        self, mesh: Mesh, wanted: Iterable[Shardings], *, is_needed: bool = False
+    ) -> list[Trial]:
         """Evaluate each of ``wanted`` over ``mesh``, in order; known ones are not repeated.
+
+        Args:
+            mesh: the mesh.
+            wanted: annotations of the roles.
+            is_needed: whether they are evaluated also when the time is up.
 
         Raises:
             Stop: the time is up, and something has been evaluated.
@@ -188,7 +195,7 @@ class Trials:
         edits = [self.edit(each) for each in missing if (mesh, each) not in self._rows]
         rows = self._scorer.rows(mesh, edits)
         for shardings in missing:
-            if self.best is not None and self.fraction >= 1:
+            if self.best is not None and self.fraction >= 1 and not is_needed:
                 rows.close()  # type: ignore[attr-defined]
                 raise Stop
             if (mesh, shardings) not in self._rows:
