@@ -23,6 +23,8 @@ from shardcore.jax.mesh import chosen_devices, is_same_mesh
 from shardcore.jax.private import place_of
 from shardcore.jax.result import JaxMesh
 
+_NAMES = {"pjit": "jit"}
+"""Primitives by the names that they had before."""
 _changed_p = Primitive("changed")
 _changed_p.multiple_results = True
 
@@ -40,7 +42,8 @@ class Wanted:
 
     def is_of(self, equation: Any) -> bool:
         """Whether ``equation`` computes this value."""
-        if self.is_found or equation.primitive.name != self.primitive:
+        name = equation.primitive.name
+        if self.is_found or _NAMES.get(name, name) != self.primitive:
             return False
         [first, *_] = equation.outvars
         is_alike = getattr(first.aval, "shape", None) == self.shape

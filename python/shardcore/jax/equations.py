@@ -49,10 +49,9 @@ def _program(program: Any, replace: Replace, known: dict[int, Any]) -> Any:
 
 
 def _equation(equation: Any, replace: Replace, known: dict[int, Any]) -> Any:
-    other = replace(equation)
-    if other is not None:
-        return other
     params = equation.params
     inside = {key: _replaced(value, replace, known) for key, value in params.items()}
-    changed = any(inside[key] is not params[key] for key in params)
-    return equation.replace(params=inside) if changed else equation
+    if any(inside[key] is not params[key] for key in params):
+        equation = equation.replace(params=inside)
+    other = replace(equation)
+    return equation if other is None else other
