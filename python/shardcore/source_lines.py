@@ -12,6 +12,8 @@ import functools
 import os
 from dataclasses import dataclass
 
+CONSTRAINT = "jax.lax.with_sharding_constraint"
+"""What constrains a value, and its gradient alike."""
 _INDEXED = ("gather", "dynamic_slice", "dynamic_gather", "slice")
 """Ops that are written as ``x[index]``."""
 _OPERATORS = ("add", "subtract", "multiply", "divide", "dot_general", "power", "remainder")
@@ -39,18 +41,18 @@ class Site:
     """Whether the lines of the enclosing statement contain nothing else."""
 
 
-def constraint_line(site: Site | None, spec: str) -> str:
-    """Return the line of code that constrains the value of ``site`` to ``spec``: a line after the
-    assignment to a variable, or a replacement of the expression; written for ``x`` if the
-    expression is not known."""
+def constraint_line(site: Site | None, spec: str, by: str = CONSTRAINT) -> str:
+    """Return the line of code that constrains the value of ``site`` to ``spec`` by a function: a
+    line after the assignment to a variable, or a replacement of the expression; written for ``x``
+    if the expression is not known."""
     if site is None:
-        return f"x = {constrained('x', spec)}"
+        return f"x = {constrained('x', spec, by)}"
     if site.name is None:
-        return constrained(site.text, spec)
-    return f"{site.name} = {constrained(site.name, spec)}"
+        return constrained(site.text, spec, by)
+    return f"{site.name} = {constrained(site.name, spec, by)}"
 
 
-def constrained(text: str, spec: str, by: str = "jax.lax.with_sharding_constraint") -> str:
+def constrained(text: str, spec: str, by: str = CONSTRAINT) -> str:
     """Return the code of the expression ``text``, constrained to ``spec`` by a function."""
     return f"{by}({text}, {spec})"
 

@@ -55,7 +55,7 @@ def plan() -> shardcore.Plan:
     )
     specs = {value.name: "P('data', None, 'model')", "tokens": "P('data')"}
     session.set(specs)
-    constraints = constraints_of(session, {value.name: value.location or ""})
+    constraints = constraints_of(session, program.module, [value.name])
     [most, *_] = statements(session, specs, constraints)
     session.set(most.edit())
     places = {value.name: value.location or ""}

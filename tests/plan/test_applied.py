@@ -26,7 +26,7 @@ from tests.plan.families import FAMILIES  # noqa: E402
 from tests.plan.programs import bare, mlp  # noqa: E402
 from tests.plan.test_jax import arguments, train  # noqa: E402
 from tests.shardy.programs import registry as registry  # noqa: E402 - makes eight devices
-from tests.shardy.xla.models import catalog  # noqa: E402
+from tests.shardy.xla.models import catalog, mixture  # noqa: E402
 
 CHIP = "tpu-v5e"
 SECONDS = 5.0
@@ -95,6 +95,19 @@ def test_an_applied_plan_runs(memory: str | None) -> None:
     for number, layer in enumerate(params["layers"]):
         for key, spec in layer.items():
             assert matched(plan.rules, f"params/layers/{number}/{key}") == spec
+
+
+def test_an_applied_plan_constrains_what_calls_compute_and_gradients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mixture, "lower", lambda step, on, given, *_, **__: (step, on, given))
+    function, on, given = catalog._BUILDERS["experts-experts"]()
+    program = shardcore.jax.lower(function, *given, mesh=on, platform="tpu")
+    plan = shardcore.plan(program, CHIP, seconds=SECONDS)
+    assert {each.op for each in plan.constraints} >= {"func.call"}
+    assert any(each.is_gradient for each in plan.constraints)
+    run = plan.apply(jax.devices()[:8])
+    is_same(shardcore.jax.lower(run, *given, platform="tpu").propagate().cost(CHIP), plan)
 
 
 def same_spec(one: Any, other: Any) -> bool:

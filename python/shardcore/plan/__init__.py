@@ -9,6 +9,7 @@
 :mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
 :mod:`~.alike`           classes of repeated layers, by how they are used
 :mod:`~.roles`           arguments that get one annotation
+:mod:`~.expressions`     values that a line of the user's constrains
 :mod:`~.pins`            values that are worth a constraint
 :mod:`~.expert_routing`  values that go to experts and come back
 :mod:`~.layouts`         for each mesh axis the classes that it shards

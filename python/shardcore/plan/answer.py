@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Mesh, Port, TensorSharding
 from shardcore.session import Evaluation, Session
+from shardcore.session.targets import listed
 from shardcore.units import plural
 
 if TYPE_CHECKING:
@@ -191,6 +192,12 @@ class Plan:
         """The values inside the program to constrain, each with its line of code."""
         return self.stated.constraints
 
+    @property
+    def unreached(self) -> tuple[Constraint, ...]:
+        """Those of :attr:`constraints` that no line of the user's files makes; without them the
+        step is another one than planned."""
+        return tuple(each for each in self.constraints if each.site is None)
+
     def apply(self, devices: Sequence[Any] | None = None) -> Any:
         """Return a function that is sharded according to the plan.
 
@@ -279,7 +286,7 @@ class Plan:
                     "target": target,
                     "spec": self.specs[target],
                     "sharding": str(sharding),
-                    "location": self.places.get(target),
+                    "location": self.places.get(listed(target)[0]),
                 }
                 for target, sharding in self.annotations.items()
             ],
@@ -293,6 +300,7 @@ class Plan:
             "in_shardings": self._port_texts(self.result.arguments(), self.stated.arguments),
             "out_shardings": self._port_texts(self.result.results(), self.stated.results),
             "constraints": [each.record() for each in self.constraints],
+            "unreached": len(self.unreached),
             "python": self.to_python(),
             "changes": [each.record() for each in self.changes],
             "alternatives": [each.record() for each in self.alternatives],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.calculus.partition_spec import spec_text
 from shardcore.plan.literal import written, written_tuple
+from shardcore.plan.stated import GRADIENT
 from shardcore.plan.user_trees import argument_rules, path, result_rules
 
 if TYPE_CHECKING:
@@ -46,14 +47,25 @@ def sharded(rules, root, tree):
 
     return jax.tree_util.tree_map_with_path(placed, tree)
 """
-FREE = """@partial(jax.custom_jvp, nondiff_argnums=(1,))
+_FREE = """@partial(jax.custom_jvp, nondiff_argnums=(1,))
 def constrained(x, spec):
     return jax.lax.with_sharding_constraint(x, spec)
 
 
 constrained.defjvp(lambda spec, primals, tangents: (constrained(*primals, spec), *tangents))
 """
-"""A constraint that leaves the gradient free."""
+_GRADIENT = """@partial(jax.custom_vjp, nondiff_argnums=(1,))
+def constrained_gradient(x, spec):
+    return x
+
+
+constrained_gradient.defvjp(
+    lambda x, spec: (x, None),
+    lambda spec, _, gradient: (jax.lax.with_sharding_constraint(gradient, spec),),
+)
+"""
+CONSTRAINTS = {"constrained": _FREE, GRADIENT: _GRADIENT}
+"""Functions that constrain a value and leave its gradient free, or constrain its gradient alone."""
 _USE = """
 # Under the mesh, jax.set_mesh(make_mesh()), these are in_shardings and out_shardings of jax.jit.
 """
@@ -213,10 +225,13 @@ def _rules(name: str, rules: Mapping[str, Any]) -> Iterator[str]:
 
 def _constraints(plan: Plan) -> Iterator[str]:
     """The constraints, each under a comment with the location of the value."""
+    if any(each.is_gradient for each in plan.constraints):
+        yield f"\n\n{_GRADIENT}"
     if plan.constraints:
         yield "\n# Where the function makes these values:\n"
-    for each in plan.constraints:
-        yield f"# {each.place or each.target}\n# {each.line}\n"
+    yield from dict.fromkeys(
+        f"# {each.place or each.target}\n# {each.line}\n" for each in plan.constraints
+    )
 
 
 def _raw(rule: str) -> str:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from shardcore._core import Module, Op, Value
+from shardcore.plan.expressions import Expressions, role
 from shardcore.plan.roles import Role
 
 Classes = tuple[int, ...]
@@ -20,6 +21,7 @@ Classes = tuple[int, ...]
 
 def routed(
     module: Module,
+    expressions: Expressions,
     ops: Iterable[Op],
     of: Callable[[Value], Classes],
     batch: int,
@@ -31,6 +33,7 @@ def routed(
 
     Args:
         module: the program without annotations.
+        expressions: those of the program.
         ops: the ops of the program propagated as XLA does, in order.
         of: a function from a value to the classes of its dims.
         batch: the class of the batch.
@@ -43,18 +46,15 @@ def routed(
     for what, op, place in _places(ops, of, batch, wanted):
         found[what, of(op.operands[place])][_key(op, place)] = None
     places: dict[tuple[object, ...], list[Value]] = defaultdict(list)
-    entry = next((value.function for value in module.values()), "")
     for op in module.ops():
         if op.name == "stablehlo.dot_general":
             for place, value in enumerate(op.operands):
                 places[_key(op, place)].append(value)
     for (what, classes), keys in found.items():
-        values = [value for key in keys for value in places[key] if value.op is not None]
-        names = list(dict.fromkeys(_name(value, entry) for value in values))
-        if names:
-            shape = tuple(size or 1 for size in values[0].shape or ())
-            place_of = values[0].location or ""
-            yield Role((", ".join(names),), (), shape, classes, 0, False, what, place_of)
+        values = dict.fromkeys(value for key in keys for value in places[key])
+        lines = [line for line in map(expressions.line, values) if line is not None]
+        if lines:
+            yield role(lines, classes, what)
 
 
 def _places(
@@ -90,7 +90,3 @@ def _key(op: Op, place: int) -> tuple[object, ...]:
     """A key by which an operand is found again after calls are inlined."""
     shapes = tuple(value.shape for value in (*op.operands, *op.results))
     return op.location, shapes, op.results[0].dtype, place
-
-
-def _name(value: Value, entry: str) -> str:
-    return value.name if value.function == entry else f"@{value.function} {value.name}"

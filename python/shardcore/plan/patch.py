@@ -20,15 +20,16 @@ from shardcore.plan import code
 from shardcore.plan.literal import UnwritableError
 from shardcore.plan.mesh_in_file import give_mesh
 from shardcore.plan.own_constraints import remove_constraints
+from shardcore.plan.stated import GRADIENT
 from shardcore.plan.step_changes import NO_SHARDINGS, Step
 from shardcore.plan.user_file import File
-from shardcore.source_lines import constrained
+from shardcore.source_lines import CONSTRAINT, Site, constrained
 
 if TYPE_CHECKING:
     from shardcore.plan.answer import Plan
     from shardcore.signature import Signature
 
-FREE, LINES = "constrained", "jax.lax.with_sharding_constraint"
+FREE, LINES = "constrained", CONSTRAINT
 """What constrains a value: with its gradient free, or constrained alike."""
 
 
@@ -92,7 +93,7 @@ def changed(
         remove_constraints(plan, known)
     if constrain is not None:
         _constrain(plan, known, constrain)
-        left += [f"no line constrains {each}" for each in plan.constraints if each.site is None]
+        left += [f"no line constrains {each}" for each in plan.unreached]
     entry = None
     if file is not None:
         own = known[file]
@@ -130,24 +131,24 @@ def _stand_apart(plan: Plan, own: File, signature: Signature | None) -> dict[str
 
 
 def _constrain(plan: Plan, known: _Files, constrain: str) -> None:
-    """Constrain the values of ``plan`` where they are computed."""
-    seen = set()
+    """Constrain the values of ``plan``, and gradients, where the values are computed."""
+    # For each expression the specs, by the function that constrains it.
+    lines: dict[Site, dict[str, str]] = {}
     for each in plan.constraints:
-        site = each.site
-        if site is None or (site.file, site.start, site.end) in seen:
-            continue
-        seen.add((site.file, site.start, site.end))
+        if each.site is not None:
+            by = GRADIENT if each.is_gradient else constrain
+            lines.setdefault(each.site, {})[by] = spec_text(each.spec)
+    for site, specs in lines.items():
         file = known[site.file]
-        if constrain == FREE and not file.has_free:
-            file.definitions.append(code.FREE)
-            file.has_free = True
-        by = file.own(constrain) if constrain == FREE else constrain
-        if site.name is not None and site.is_alone:
-            said = constrained(site.name, spec_text(each.spec), by)
-            file.edits.insert_line(site.end[0], f"{site.indent}{site.name} = {said}")
+        text = name = site.name if site.name is not None and site.is_alone else "\0"
+        for by, spec in specs.items():
+            if by in code.CONSTRAINTS and code.CONSTRAINTS[by] not in file.definitions:
+                file.definitions.append(code.CONSTRAINTS[by])
+            text = constrained(text, spec, file.own(by))
+        if name == "\0":
+            file.edits.wrap(site.start, site.end, *text.split("\0"))
         else:
-            before, after = constrained("\0", spec_text(each.spec), by).split("\0")
-            file.edits.wrap(site.start, site.end, before, after)
+            file.edits.insert_line(site.end[0], f"{site.indent}{name} = {text}")
 
 
 def _from_here(path: str) -> str:

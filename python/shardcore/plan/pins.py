@@ -3,7 +3,7 @@
 If an axis shards both the batch of activations and the stored parameters, propagation may give it
 to a parameter dim of an activation before the batch reaches that activation. A constraint on the
 first value of each kind of activation settles it for the batch, as users do who constrain the
-output of an embedding.
+output of an embedding; with it, what its line computes elsewhere.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from shardcore._core import Module, Value
 from shardcore.plan.classes import NO_CLASS
+from shardcore.plan.expressions import Expressions, Line, role
 from shardcore.plan.roles import Role
 
 MOST_PINS = 3
@@ -23,6 +24,7 @@ of a scan."""
 
 def pins(
     module: Module,
+    expressions: Expressions,
     values: Iterable[tuple[Value, tuple[int, ...], float]],
     batch: int,
     is_inside: bool,
@@ -31,6 +33,7 @@ def pins(
 
     Args:
         module: the program without annotations.
+        expressions: those of the program.
         values: for each kind, the first value in the program propagated as XLA does, its classes,
             and the bytes of all values of the kind.
         batch: the class of the batch, which an activation has.
@@ -47,15 +50,15 @@ def pins(
             known.setdefault(_key(value), value)
     activations = [each for each in values if batch != NO_CLASS and batch in each[1]]
     activations.sort(key=lambda each: -each[2])
-    count = 0
+    lines: set[Line] = set()
     for value, classes, _ in activations:
         found = known.get(_key(value))
-        if found is None or len(classes) < 2 or count == MOST_PINS:
+        if found is None or len(classes) < 2 or len(lines) == MOST_PINS:
             continue
-        count += 1
-        shape = tuple(size or 1 for size in value.shape or ())
-        name = found.name if found.function == entry else f"@{found.function} {found.name}"
-        yield Role((name,), (), shape, classes, 0, False, "begun", found.location or "")
+        line = expressions.line(found)
+        if line is not None and line not in lines:
+            lines.add(line)
+            yield role([line], classes, "begun")
 
 
 def _key(value: Value) -> tuple[object, ...]:

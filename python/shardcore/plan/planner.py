@@ -262,11 +262,10 @@ class Planner:
     def _stated(self, best: Trial, specs: Mapping[str, str]) -> tuple[Session, Stated]:
         """The most complete statement of the plan that costs no more, and the session with it; with
         everything stated if XLA would shard ports that ``specs`` leave open differently."""
-        values = [role for role in self._roles if role.is_value and role.name in specs]
+        values = sorted(role.name for role in self._roles if role.is_value and role.name in specs)
         session = self._program.session(best.mesh)
         session.set(specs)
-        places = {role.name: role.place for role in sorted(values, key=lambda role: role.name)}
-        choices = statements(session, specs, constraints_of(session, places))
+        choices = statements(session, specs, constraints_of(session, self._program.module, values))
 
         def figures(said: Stated) -> Evaluation:
             [row] = session.evaluate([said.edit()], self._wanted.chip, **self._wanted.options)

@@ -11,6 +11,7 @@ from shardcore.costs import Cost
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan.classes import DimClasses, Work
 from shardcore.plan.expert_routing import routed
+from shardcore.plan.expressions import Expressions
 from shardcore.plan.kinds import Meanings
 from shardcore.plan.layers import shallow
 from shardcore.plan.layouts import Dims
@@ -102,8 +103,9 @@ class Reading:
         meanings = Meanings(classes.work, arguments)
         found = [*arguments, *of_results(given, results, meanings.batch)]
         values = classes.first_values()
-        found += pins(program.module, values, meanings.batch, meanings.is_inside)
         batch, experts = meanings.batch, meanings.experts
-        found += routed(program.module, classes.ops(), classes.of, batch, experts)
+        own = program.module, Expressions(program.module)
+        found += pins(*own, values, batch, meanings.is_inside)
+        found += routed(*own, classes.ops(), classes.of, batch, experts)
         self.roles, self.arguments, self.meanings = found, arguments, meanings
         self.work = classes.work

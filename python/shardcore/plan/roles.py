@@ -43,8 +43,6 @@ class Role:
     """``"argument"``; ``"result"``; ``"next"``: results that are the next state of arguments; or
     for values ``"begun"``: first activations, ``"sent"`` and ``"returned"``: values sent to experts
     and coming back. Results and values are left to propagation unless they are annotated."""
-    place: str = ""
-    """For a value, its location in the user's program."""
     donor: int | None = None
     """For donated arguments: the number of the role whose buffers these results reuse; they are
     sharded alike."""

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardcore._core import Port
+from shardcore._core import Module, Port, Value
 from shardcore.calculus.partition_spec import Spec, spec_of, spec_text
+from shardcore.plan.expressions import Expressions
 from shardcore.session import Session
-from shardcore.source_lines import Site, constrained, constraint_line, site
+from shardcore.source_lines import CONSTRAINT, Site, constrained, constraint_line, site
 
-_TRANSPOSED = "transpose("
-"""In a name stack, what JAX writes of the backward pass."""
+GRADIENT = "constrained_gradient"
+"""What constrains the gradient of a value, and not the value."""
 
 
 @dataclass(frozen=True)
@@ -30,29 +31,37 @@ class Constraint:
     spec: Any
     """Its ``PartitionSpec``."""
     location: str
-    """The user's expression that computes it, ``file:line:column``; empty if unknown."""
+    """The user's expression to constrain, ``file:line:column``; empty if unknown. It computes the
+    value, or the one that the value is the gradient of."""
     op: str
-    """The op that computes it."""
+    """The op that computes the value."""
+    op_location: str
+    """Where that op is."""
     primitive: str
     """The JAX primitive that the op was lowered from; empty if unknown."""
     shape: tuple[int | None, ...]
     site: Site | None
-    """The user's expression that computes it, if the file can be read; ``None`` for a value of a
-    gradient, which no expression is."""
-    is_gradient: bool = False
-    """Whether it is a value of a gradient, at the location of the expression that it is of."""
+    """The user's expression; ``None`` if its file cannot be read, or if no line constrains the
+    value."""
+    is_gradient: bool
+    """Whether it is the gradient of what the expression computes."""
+
+    @property
+    def by(self) -> str:
+        """The function that constrains it."""
+        return GRADIENT if self.is_gradient else CONSTRAINT
 
     @property
     def wrapped(self) -> str:
         """The code that replaces the expression."""
         text = "x" if self.site is None else self.site.text
-        return constrained(text, spec_text(self.spec))
+        return constrained(text, spec_text(self.spec), self.by)
 
     @property
     def line(self) -> str:
         """The line of code: added after the assignment to the variable, or in place of the
         expression."""
-        return constraint_line(self.site, spec_text(self.spec))
+        return constraint_line(self.site, spec_text(self.spec), self.by)
 
     @property
     def place(self) -> str:
@@ -71,6 +80,7 @@ class Constraint:
             "spec": spec_text(self.spec),
             "location": self.location or None,
             "op": self.op,
+            "gradient": self.is_gradient,
             "shape": list(self.shape),
             "line": self.line,
         }
@@ -127,32 +137,44 @@ def specs_of(ports: Sequence[Port]) -> dict[str, Spec]:
     return {name: spec for name, spec in found if spec is not None}
 
 
-def constraints_of(session: Session, places: Mapping[str, str]) -> tuple[Constraint, ...]:
+def constraints_of(
+    session: Session, module: Module, targets: Sequence[str]
+) -> tuple[Constraint, ...]:
     """Return the constraints of values, those with the shortest line first.
 
     Args:
         session: the program with the plan.
-        places: the locations of the values, by target.
+        module: the program without it.
+        targets: the annotated values; a target may name several.
     """
-    if not places:
+    if not targets:
         return ()
-    values = {name: value for value in session.module.values() for name in _names(value)}
-    found = []
-    for target, place in places.items():
-        # A target may name several values, which are computed in several places.
-        for name in session.targets(target):
-            sharding = spec_of(session.annotations[name])
-            value = values.get(name)
-            if value is None:
-                found.append(Constraint(name, sharding, place, "", "", (), site(place, "")))
-                continue
-            location, op = value.location or place, value.op or ""
-            primitive = value.name_stack.rpartition("/")[2]
-            is_gradient = _TRANSPOSED in value.name_stack
-            at = None if is_gradient else site(location, op)
-            known = location, op, primitive, value.shape or (), at, is_gradient
-            found.append(Constraint(name, sharding, *known))
-    return tuple(sorted(found, key=lambda each: len(each.line)))
+    values = {name: value for value in module.values() for name in _names(value)}
+    expressions = Expressions(module)
+    found = {}
+    for name in dict.fromkeys(name for each in targets for name in session.targets(each)):
+        value = values[name]
+        line = expressions.line(value)
+        location, op = (line.location, line.op) if line else (value.location or "", "")
+        found[name] = Constraint(
+            target=name,
+            spec=spec_of(session.annotations[name]),
+            location=location,
+            op=value.op or "",
+            op_location=value.location or "",
+            primitive=_primitive(value),
+            shape=value.shape or (),
+            site=site(location, op) if line else None,
+            is_gradient=line is not None and line.is_gradient,
+        )
+    return tuple(sorted(found.values(), key=lambda each: len(each.line)))
+
+
+def _primitive(value: Value) -> str:
+    """The primitive that the op of ``value`` was lowered from, of a call of a jitted function too,
+    whose name JAX writes."""
+    name = value.name_stack.rpartition("/")[2]
+    return "jit" if value.op == "func.call" and "jit(" in name else name
 
 
 def _names(value: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ _OWN = [
     "out_shardings",
     "sharded",
     "constrained",
+    "constrained_gradient",
     "RULES",
     "RESULT_RULES",
     "IN_SHARDINGS",
@@ -38,8 +39,6 @@ class File:
     """What is added behind the imports."""
     end: list[str] = field(default_factory=list)
     """What is added at the end."""
-    has_free: bool = False
-    """Whether the constraint that leaves gradients free is among the definitions."""
     first_use: int | None = None
     """The line of the first use of the definitions."""
 

@@ -84,7 +84,8 @@ def apply(plan: Plan, devices: Sequence[Any] | None) -> Any:
     if plan.pipeline is not None:
         return _applied_stages(plan, pipeline_code(plan.pipeline), devices)
     wanted = [
-        (each.location, each.primitive, each.shape, _of_jax(each.spec)) for each in plan.constraints
+        (each.op_location, each.primitive, each.shape, _of_jax(each.spec))
+        for each in plan.constraints
     ]
     return plan.program.applied(
         plan.mesh,

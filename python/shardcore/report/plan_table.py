@@ -72,7 +72,11 @@ def plan_parts(plan: Plan) -> list[Part]:
     parts.append(table(("path", "JAX"), [(rule, spec_text(s)) for rule, s in plan.rules.items()]))
     if plan.constraints:
         parts.append(paragraph("\nlines to add", is_title=True))
-        parts.append(paragraph("\n".join(f"  {each}" for each in plan.constraints)))
+        parts.append(paragraph("\n".join(dict.fromkeys(f"  {each}" for each in plan.constraints))))
+    if plan.unreached:
+        values = plural(len(plan.unreached), "constrained value")
+        text = f"\nno line of a file reaches {values}; without, the step is another one"
+        parts.append(paragraph(text))
     if plan.changes:
         parts.append(paragraph("\nchanges, each with those before", is_title=True))
         parts.append(table(("change", ">step", ">peak", ""), _changes(plan), wrapped=("change",)))
