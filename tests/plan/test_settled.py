@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import shardcore
 from shardcore import Mesh, Module
 from shardcore.calculus.hardware import hardware
 from shardcore.plan.fewest import patterns
+from shardcore.plan.layouts import Dims
 from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import read
 from shardcore.plan.reading import Reading
+from shardcore.plan.roles import Role
 from shardcore.plan.settled import open_ports, settled
 
 from tests.plan.ports import unlike
@@ -59,6 +63,27 @@ def test_donated_arguments_are_so_when_the_time_is_up() -> None:
     found = settled(trials, trial, roles)
     assert not open_ports(trials.session(found))
     assert found.row.step_seconds != trial.row.step_seconds
+
+
+def test_states_with_parts_that_propagation_shards_differently_are_settled_at_once() -> None:
+    pytest.importorskip("jax")
+    from tests.shardy.xla.models import catalog
+
+    mesh, chosen = Mesh({"data": 8}), random.Random(0)
+    planner = planner_of(Module.parse(catalog.located("llama-data")), mesh)
+    trials, roles = planner._trials, planner._roles
+
+    def dims_of(role: Role) -> Dims | None:
+        divided = [dim for dim, size in enumerate(role.shape) if size % 8 == 0]
+        if not divided or role.donor is not None or role.is_value or chosen.random() < 0.6:
+            return None
+        wanted = chosen.choice(divided)
+        return tuple(("data",) if dim == wanted else () for dim in range(len(role.shape)))
+
+    tried = trials.run(mesh, [tuple(map(dims_of, roles)) for _ in range(30)])
+    trials.give(0.0)
+    for trial in tried:
+        assert not open_ports(trials.session(settled(trials, trial, roles)))
 
 
 @pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])

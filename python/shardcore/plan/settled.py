@@ -35,7 +35,12 @@ def settled(trials: Trials, best: Trial, roles: Sequence[Role]) -> Trial:
         if count < _ONE_BY_ONE and trials.fraction < 1:
             largest = max(wanted, key=lambda index: (roles[index].bytes, -index))
             wanted = {largest: wanted[largest]}
-        more = (wanted.get(index, dims) for index, dims in enumerate(current.shardings))
+        more = [wanted.get(index, dims) for index, dims in enumerate(current.shardings)]
+        for index, role in enumerate(roles):
+            # Several annotations at once may be of members that propagation shards differently.
+            donor = None if role.donor is None else more[role.donor]
+            if more[index] is not None and donor is not None:
+                more[index] = donor
         [current] = trials.run(current.mesh, [tuple(more)], is_needed=True)
     return current if current.fits or not best.fits else best
 
