@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -29,15 +30,15 @@ from rich.console import Console
 from rich.table import Table
 from shardcore import Mesh, Plan, PlanError
 from shardcore.bench import decoder, kernels
-from shardcore.bench.leaderboard import CHIPS_FILE
+from shardcore.bench.leaderboard import chip_of
 from shardcore.bench.parameters import shapes
 from shardcore.bench.placement import ByHand, Weights
 from shardcore.bench.rebuilt import NotBuiltError, training_of
 from shardcore.bench.rows import Row, read_rows
 from shardcore.bench.step import adam
 from shardcore.bench.training import Training
-from shardcore.calculus.hardware import hardware
 from shardcore.pipeline import Candidate, find_layers
+from shardcore.pipeline.cuts import Cut
 from shardcore.pipeline.search import PipelineSearch, links_of
 
 SECONDS = 240.0
@@ -61,6 +62,10 @@ class Global(ByHand):
     def leave(self, y: jax.Array) -> jax.Array:
         return y
 
+    def whole(self, y: jax.Array) -> jax.Array:
+        """What each device along tensor parallelism has a term of."""
+        return y
+
     def attend(self, kind: Any, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         kernel = kernels.Kernel(self.run.platform, kernels.seen(self.run.time, kind.windows))
         return kernels.flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
@@ -69,14 +74,40 @@ class Global(ByHand):
 @dataclass(frozen=True)
 class Placed(Global):
     """Activations are where the source says: whole rows of a device for products that are cut, and
-    between these a part of the tokens with sequence parallelism."""
+    between these a part of the tokens with sequence parallelism; gradients likewise."""
 
     def enter(self, y: jax.Array) -> jax.Array:
-        return jax.lax.with_sharding_constraint(y, P("data"))
+        return placed(y, WHOLE_ROWS, self._between)
 
     def leave(self, y: jax.Array) -> jax.Array:
-        tokens = "tensor" if self.run.sequence_parallel else None
-        return jax.lax.with_sharding_constraint(y, P("data", tokens))
+        return placed(y, self._between, WHOLE_ROWS)
+
+    def whole(self, y: jax.Array) -> jax.Array:
+        return placed(y, WHOLE_ROWS, WHOLE_ROWS)
+
+    @property
+    def _between(self) -> P:
+        return P("data", "tensor" if self.run.sequence_parallel else None)
+
+
+WHOLE_ROWS = P("data")
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def placed(y: jax.Array, spec: P, of_gradient: P) -> jax.Array:
+    """``y`` with a sharding, and with another one of its gradient."""
+    return jax.lax.with_sharding_constraint(y, spec)
+
+
+def _placed(y: jax.Array, spec: P, of_gradient: P) -> tuple[jax.Array, None]:
+    return placed(y, spec, of_gradient), None
+
+
+def _gradient_placed(spec: P, of_gradient: P, _: None, gradient: jax.Array) -> tuple[jax.Array]:
+    return (jax.lax.with_sharding_constraint(gradient, of_gradient),)
+
+
+placed.defvjp(_placed, _gradient_placed)
 
 
 def rules() -> None:
@@ -86,8 +117,11 @@ def rules() -> None:
     def of(signature: Any) -> str | None:
         target = str(signature.attributes.get("call_target_name"))
         text = {kernels.FORWARD: WHOLE, kernels.BACKWARD: BACK}.get(target)
-        heads = [each.shape[2] for each in signature.operand_types[:2]] if text else [1, 1]
-        return None if text is None else f"{text} {{g={heads[1]}, r={heads[0] // heads[1]}}}"
+        if text is None:
+            # The rule that it has without this one.
+            return "... -> ..." if target == "annotate_device_placement" else None
+        heads = [each.shape[2] for each in signature.operand_types[:2]]
+        return f"{text} {{g={heads[1]}, r={heads[0] // heads[1]}}}"
 
     shardcore.rule("stablehlo.custom_call")(of)
     for target in (kernels.FORWARD, kernels.BACKWARD):
@@ -96,7 +130,7 @@ def rules() -> None:
 
 def loss(params: Weights, tokens: jax.Array, how: Global) -> jax.Array:
     run = how.run
-    x = decoder.with_positions(decoder.table(params)[tokens], params)
+    x = decoder.with_positions(how.whole(decoder.table(params)[tokens]), params)
     x = how.leave(x)
     depths = {place: kind.depth for place, kind in enumerate(run.model.kinds)}
     x = decoder.layers(how, x, params, depths)
@@ -139,9 +173,19 @@ def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
             yield row, replace(run, scan=True)
 
 
-def theirs(run: Training, chip: Any) -> Candidate | None:
+def chunks(run: Training) -> Cut:
+    """The layers of each chunk: equally many, or if they do not divide evenly, as if the embedding
+    and the logits were a layer each."""
+    depth, count = run.model.depth, run.sizes["stage"] * run.interleave
+    if depth % count == 0:
+        return (depth // count,) * count
+    size = (depth + 2) // count
+    return (size - 1, *(size,) * (count - 2), size - 1)
+
+
+def theirs(run: Training, chip: Any) -> Candidate:
     """The pipeline of the source: parameters over tensor parallelism, moments over data, too, and
-    parameters likewise where they do not fit otherwise; `None` if layers are fewer than chunks."""
+    parameters likewise where they do not fit otherwise."""
     data = run.sizes.get("data", 1)
     sizes = {"data": data, "tensor": run.sizes.get("tensor", 1)}
     mesh = Mesh(sizes)
@@ -161,11 +205,10 @@ def theirs(run: Training, chip: Any) -> Candidate | None:
         layers = find_layers(session.result.result, chip)
         search = PipelineSearch(layers, math.inf, links_of(chip, {}), mesh)
         schedule = "interleaved" if run.interleave > 1 else "1f1b"
-        search.add(schedule, run.sizes["stage"], run.interleave, run.microbatches)
+        search.add(schedule, run.sizes["stage"], run.interleave, run.microbatches, chunks(run))
         found += [search.best] if search.best is not None else []
-    key = operator.attrgetter("step_seconds")
     fitting = [each for each in found if each.peak_bytes <= chip.hbm_bytes]
-    return min(fitting or found, key=key, default=None)
+    return min(fitting or found, key=operator.attrgetter("step_seconds"))
 
 
 def rank(plan: Plan, step: float) -> int:
@@ -181,7 +224,7 @@ def main(chosen: list[int]) -> None:
     table = Table(*columns)
     met = count = 0
     for row, run in rows(chosen):
-        chip = hardware(row.chip, CHIPS_FILE)
+        chip = chip_of(row, run)
         program = lowered(Global(run))
         own = None if "context" in run.sizes else theirs(run, chip)
         start = time.process_time()

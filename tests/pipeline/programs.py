@@ -18,9 +18,19 @@ def layer(x: Any, w: Any) -> Any:
     return x + jnp.tanh(x @ w["up"]) @ w["down"]
 
 
-def _loss(params: Any, tokens: Any, scans: bool, remat: bool) -> Any:
+def _rows_whole(x: Any, w: Any) -> Any:
+    """A layer whose activations are sharded over sequences alone."""
+
+    def rows(y: Any) -> Any:
+        return jax.lax.with_sharding_constraint(y, P("data"))
+
+    return rows(x + rows(jnp.tanh(rows(x @ w["up"]))) @ w["down"])
+
+
+def _loss(params: Any, tokens: Any, scans: bool, remat: bool, shards: bool) -> Any:
     x = params["embed"][tokens]
-    one = jax.checkpoint(layer) if remat else layer
+    run = _rows_whole if shards else layer
+    one = jax.checkpoint(run) if remat else run
     if scans:
         x, _ = jax.lax.scan(lambda x, w: (one(x, w), None), x, params["layers"])
     else:
@@ -32,12 +42,19 @@ def _loss(params: Any, tokens: Any, scans: bool, remat: bool) -> Any:
 
 @cache
 def step(
-    depth: int = 8, *, scans: bool = True, remat: bool = False, clips: bool = False, data: int = 4
+    depth: int = 8,
+    *,
+    scans: bool = True,
+    remat: bool = False,
+    clips: bool = False,
+    data: int = 4,
+    shards: bool = False,
 ) -> Module:
-    """A step of training with momentum over ``data`` devices."""
+    """A step of training with momentum over ``data`` devices, which may shard the parameters of
+    layers."""
 
     def update(params: Any, moments: Any, tokens: Any) -> Any:
-        value, gradient = jax.value_and_grad(_loss)(params, tokens, scans, remat)
+        value, gradient = jax.value_and_grad(_loss)(params, tokens, scans, remat, shards)
         if clips:
             norm = jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(gradient)))
             gradient = jax.tree.map(lambda g: g / jnp.maximum(norm, 1.0), gradient)
@@ -46,13 +63,16 @@ def step(
 
     params = parameters(depth, scans)
     tokens = jax.ShapeDtypeStruct((BATCH, TIME), jnp.int32)
+    dims = P(None, "data") if scans else P("data")
+    layers = jax.tree.map(lambda _: dims, params["layers"]) if shards else None
+    placed = {"embed": None, "head": None, "layers": layers} if shards else None
     return shardcore.jax.lower(
         update,
         params,
         params,
         tokens,
         mesh={"data": data},
-        in_shardings=(None, None, P("data")),
+        in_shardings=(placed, placed, P("data")),
         donate_argnums=(0, 1),
     ).module
 

@@ -22,7 +22,7 @@ COST = find_layers(programs.step(8)).cost
 @st.composite
 def layered(draw: st.DrawFn) -> Layers:
     layers = draw(st.lists(part, min_size=1, max_size=7))
-    return Layers(draw(part), tuple(layers), draw(part), Part(), 0, None, 0, True, COST)
+    return Layers(draw(part), tuple(layers), draw(part), Part(), 0, None, 0, 0, True, COST)
 
 
 def all_cuts(count: int, chunks: int) -> Iterator[Cut]:
@@ -66,7 +66,7 @@ def test_no_cut_is_faster_where_phases_take_alike(
     if stages > len(sizes):
         return
     layers = tuple(Part(size, size, size) for size in sizes)
-    whole = Layers(Part(1.0, 1.0, 1.0), layers, Part(), Part(), 0, None, 0, True, COST)
+    whole = Layers(Part(1.0, 1.0, 1.0), layers, Part(), Part(), 0, None, 0, 0, True, COST)
 
     def step(found: Cut) -> float:
         chunks = [chunk(each, micro_batches, 0.0) for each in parts(whole, found)]

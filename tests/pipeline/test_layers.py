@@ -6,13 +6,15 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from shardcore import AxisRef, Mesh, Module, PlanError
 from shardcore.calculus import hardware
 from shardcore.costs.figures import KernelKind
 from shardcore.costs.links import links
 from shardcore.pipeline import Layers, Part, find_layers
-from shardcore.pipeline.labels import Assigned
+from shardcore.pipeline.labels import ACTIVATION, Assigned, sums_batch
 from shardcore.pipeline.micro_batches import Collective, Share, Times
 
 from tests.pipeline import programs
@@ -59,6 +61,28 @@ def test_state_is_that_of_the_arguments(case: tuple[dict[str, bool], Layers]) ->
         assert part.gradient_bytes == WEIGHTS
     assert found.after.parameter_bytes == 2 * WIDTH * VOCAB * 2
     assert found.after.gradient_bytes == WIDTH * VOCAB * 2
+
+
+@pytest.mark.parametrize("scans", [True, False])
+def test_sharded_parameters_are_gathered_and_their_gradients_held_whole(scans: bool) -> None:
+    """Each micro-batch gathers the weights of a layer; what it adds to their gradients is reduced
+    over devices once a step."""
+    found = find_layers(programs.step(8, scans=scans, shards=True))
+    assert found.layers[3].parameter_bytes == 2 * WEIGHTS / 4
+    assert found.layers[3].gradient_bytes == WEIGHTS
+    assert found.gathered_bytes == WEIGHTS
+    assert find_layers(programs.step(8, scans=scans)).gathered_bytes == 0
+
+
+def test_a_sum_over_features_is_none_over_the_batch() -> None:
+    def total(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return x.sum(-1), x.sum((0, 1))
+
+    lowered = jax.jit(total).lower(jax.ShapeDtypeStruct((4, 8, 16), jnp.float32))
+    ops = Module.parse(lowered.as_text()).ops()
+    sums = [op for op in ops if op.name == "stablehlo.reduce"]
+    kinds = {op.operands[0].name: ACTIVATION for op in sums}
+    assert [sums_batch(op, kinds) for op in sums] == [False, True]
 
 
 def test_phases_have_the_products_that_they_should(case: tuple[dict[str, bool], Layers]) -> None:
@@ -180,6 +204,35 @@ def test_gathers_of_parameters_are_no_longer_hidden() -> None:
     few, many = (times.seconds(count)[0]["forward"] / computed for count in (2, 64))
     assert few == pytest.approx(1, rel=0.02)
     assert many > 1.5
+
+
+def of_one_layer(phase: str, is_fixed: bool) -> tuple[Times, float]:
+    """A product with a collective of 1 GiB that it hides, and the seconds of the collective."""
+    chip, mesh = hardware("h100"), Mesh({"x": 8})
+    times = Times(chip, links(chip, {}), mesh)
+    product = KernelKind("bf16", "product", (1, 1 << 16, 8192, 8192), 2 << 42, 0, 1, 0, 1)
+    times.add_kernel(Assigned(0, "B", False), None, product, 1)
+    axes = (AxisRef("x"),)
+    sent = Collective("all_gather", axes, 1 << 30, 1.0, 0.0)
+    times.add_collective(Assigned(0, phase, is_fixed), sent)
+    return times, links(chip, {}).cost("all_gather", mesh, axes, 1 << 30).achieved
+
+
+def test_what_is_hidden_slows_each_micro_batch() -> None:
+    times, gather = of_one_layer("B", is_fixed=True)
+    one, two = (times.seconds(count)[0]["backward_input"] for count in (1, 2))
+    assert two - one == pytest.approx(hardware("h100").achieved.contention * gather, rel=0.05)
+
+
+def test_gradients_are_reduced_beside_the_last_micro_batch() -> None:
+    times, reduce = of_one_layer("U", is_fixed=False)
+    computed = times.seconds(1)[0]["backward_input"]
+    assert times.seconds(1)[0]["update"] == 0
+    assert reduce < computed
+    for count in (8, 64):
+        waits = times.seconds(count)[0]["update"]
+        assert waits == pytest.approx(max(0, reduce - computed / count), rel=0.1, abs=1e-5)
+    assert waits > reduce / 2
 
 
 @pytest.mark.parametrize("chip", ["h100", "a100", "tpu-v5p"])

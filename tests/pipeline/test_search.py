@@ -68,7 +68,8 @@ def every_cut(found: Pipeline) -> list[tuple[float, float]]:
         ]
         chunks = [chunk(each, batches, best.send.achieved) for each in every]
         timeline = run(best.schedule, chunks, stages, batches, finish)
-        work = (layers.working_bytes + 2 * layers.boundary_bytes) / batches
+        working = max(layers.working_bytes - layers.gathered_bytes, 0)
+        work = (working + 2 * layers.boundary_bytes) / batches + layers.gathered_bytes
         memory = [
             sum(each.parameter_bytes + each.gradient_bytes for each in own)
             + layers.rest.parameter_bytes
@@ -183,6 +184,20 @@ def test_text(found: Pipeline) -> None:
     assert str(found).startswith(found.best.schedule)
     assert found.best.schedule in repr(found)
     assert found._repr_svg_() == found.best.timeline.svg()
+
+
+def test_a_cut_that_is_given() -> None:
+    """The ends may compute nothing but what comes before and after the layers."""
+    layers = find_layers(programs.step(8), "tpu-v5p")
+    links = links_of(layers.cost.hardware, {})
+    steps = {}
+    for sizes in ((0, 4, 4, 0), (2, 2, 2, 2), None):
+        search = PipelineSearch(layers, math.inf, links, None)
+        search.add("1f1b", 4, 1, 4, sizes)
+        assert search.best is not None
+        assert search.best.cut == (sizes or search.best.cut)
+        steps[sizes] = search.best.step_seconds
+    assert steps[None] <= steps[2, 2, 2, 2] < steps[0, 4, 4, 0]
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -8,8 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from shardcore.calculus import hardware
 from shardcore.remat.choices import Choice
 from shardcore.remat.loss import Loss, Program
+from shardcore.remat.model import seconds
 
 from tests.remat import models
 
@@ -124,6 +126,18 @@ def test_what_comes_from_the_layer_before() -> None:
     model = models.gpt()
     [value] = [v for v in traced(model.plain, *model.shapes).values[0] if v.is_input]
     assert value.type == "bfloat16[8,512,512]"
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"])
+def test_products_of_short_floats_take_the_time_of_their_type(dtype: str) -> None:
+    chip = hardware("h100")
+
+    def of(dtype: Any) -> float:
+        square = jax.ShapeDtypeStruct((8192, 8192), dtype)
+        traced = jax.make_jaxpr(lambda a, b: jnp.dot(a, b, preferred_element_type=jnp.bfloat16))
+        return seconds(traced(square, square).eqns[0], chip)
+
+    assert of(jnp.dtype(dtype)) == pytest.approx(of(jnp.bfloat16) / 2, rel=0.01)
 
 
 def test_checkpoints_inside_of_checkpoints_are_taken_apart() -> None:

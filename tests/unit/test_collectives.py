@@ -433,6 +433,13 @@ def test_unknown_hardware_and_types() -> None:
     assert caught.value.code == "unknown-dtype"
 
 
+def test_floats_of_eight_bits_are_known_under_all_their_names() -> None:
+    chip = hardware("h100")
+    for name in ("float8_e4m3fn", "f8E5M2", "float8_e4m3b11fnuz", "f8E8M0FNU", "float8_e3m4"):
+        assert chip.flops_per_second(name) == chip.flops["fp8"]
+    assert hardware("h100").flops_per_second("float4_e2m1fn") == chip.flops_per_second("fp4")
+
+
 def test_what_is_shown_at_a_prompt() -> None:
     mesh = Mesh({"data": 4})
     assert str(Collective.of("psum", "A[I] {U_data}", "data", mesh=mesh).result) == "A[I]"

@@ -13,14 +13,24 @@ _BITS = {
     "fp64": 64, "int64": 64, "uint64": 64, "complex64": 64, "complex128": 128,
 }  # fmt: skip
 
+_NARROW = {
+    "fp8": ("e3m4", "e4m3", "e4m3fn", "e4m3fnuz", "e4m3b11fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"),
+    "fp4": ("e2m1fn",),
+}
+"""The formats of short floats: an f8E4M3FN of MLIR is a float8_e4m3fn of JAX."""
+
 _ALIASES = {
     "bfloat16": "bf16", "half": "fp16",
     **{f"{prefix}{bits}": f"fp{bits}" for prefix in ("f", "float") for bits in (8, 16, 32, 64)},
     **{f"{prefix}{bits}": f"int{bits}" for prefix in ("i", "s") for bits in (4, 8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (4, 8, 16, 32, 64)},
     "ui8": "uint8", "ui16": "uint16", "ui32": "uint32", "ui64": "uint64", "i1": "bool",
-    "f8e4m3fn": "fp8", "f8E4M3FN": "fp8", "f8e5m2": "fp8", "f8E5M2": "fp8",
-    "f4e2m1fn": "fp4", "f4E2M1FN": "fp4",
+    **{
+        name: of
+        for of, formats in _NARROW.items()
+        for each in formats
+        for name in (f"float{of[2:]}_{each}", f"f{of[2:]}{each}", f"f{of[2:]}{each.upper()}")
+    },
 }  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from shardcore.pipeline.layers import Layers, Part
 from shardcore.pipeline.orders import Chunk
 
 Cut = tuple[int, ...]
-"""The number of layers of each chunk, at least 1."""
+"""The number of layers of each chunk; those with what comes before or after the layers may have
+none."""
 
 
 def parts(layers: Layers, cut: Cut) -> list[Part]:
@@ -21,7 +22,7 @@ def parts(layers: Layers, cut: Cut) -> list[Part]:
     """
     ends = list(accumulate(cut))
     found = [
-        reduce(Part.__add__, layers.layers[end - size : end])
+        reduce(Part.__add__, layers.layers[end - size : end], Part())
         for end, size in zip(ends, cut, strict=True)
     ]
     found[0] = layers.before + found[0]

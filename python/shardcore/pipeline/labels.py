@@ -79,6 +79,8 @@ class Labels:
         """For each loop of layers, the labels of the ops in its body, by result name."""
         self.kinds_inside: list[tuple[Sequence[Op], dict[str, str]]] = []
         """The ops of each of these loops, and the kinds of the values in there."""
+        self.loops: list[int] = []
+        """The indices of these loops in the function body."""
         self._label_forward()
         self._label_rest()
 
@@ -311,6 +313,7 @@ class Labels:
                 sends |= set(taken(ops[at]))
         inner: dict[str, Assigned] = {}
         self.inner.append(inner)
+        self.loops.append(place)
         for at, op in enumerate(ops[:-1]):
             of_taken = {kinds.get(name) for name in taken(op)}
             phase, is_fixed = "F", ACTIVATION not in of_taken
@@ -332,12 +335,14 @@ class Labels:
 
 
 def sums_batch(op: Op, kinds: Mapping[str, str]) -> bool:
-    """Return whether a summing op takes activations only, so that it sums over the batch; a product
-    of activations and parameters does not.
+    """Return whether a summing op takes activations only, and sums over the batch, which is their
+    first dim; a product of activations and parameters does not, nor a softmax.
     """
     operands = op.operands[:2] if op.name in _SUMS[:2] else op.operands[:1]
     if op.name == "stablehlo.scatter":
         return kinds.get(op.operands[0].name) != ACTIVATION
+    if op.name == "stablehlo.reduce" and 0 not in op.attributes["dimensions"]:
+        return False
     return all(kinds.get(value.name) == ACTIVATION for value in operands)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Module, Result, Value
+from shardcore._core import Module, Op, Result, Value
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.pipeline.labels import (
     BEFORE,
@@ -110,6 +110,8 @@ class Layers:
     working_bytes: int
     """Bytes at the peak other than parameters, gradients, and activations kept for the backward
     pass."""
+    gathered_bytes: int
+    """Bytes of the parameters that a device gathers for one pass of a layer."""
     is_looped: bool
     """Whether the layers are in loops."""
     cost: Cost = field(repr=False, compare=False)
@@ -139,6 +141,7 @@ class Layers:
             "boundary_bytes": self.boundary_bytes,
             "batch": self.batch,
             "working_bytes": self.working_bytes,
+            "gathered_bytes": self.gathered_bytes,
             "is_looped": self.is_looped,
         }
 
@@ -168,11 +171,15 @@ def find_layers(
     whole = result.cost(hardware, **options)
     # A per-device program has no calls, and in its printed form the names of values in a block are
     # # unique; the mesh is not part of it.
-    given = result.partition("xla").module
-    local = Module.parse(str(given), shardy=given.shardy)
     from shardcore.costs import cost
+    from shardcore.costs.improve import passes_of
     from shardcore.costs.links import links
+    from shardcore.partition.counted import local_program
 
+    ports = options.get("keep_ports", False)
+    passes = passes_of(whole.compiler, None)
+    given = local_program(result, whole.policy, ports, passes).module
+    local = Module.parse(str(given), shardy=given.shardy)
     counted = cost(local, hardware, **options)
     body = read(local, counted.loops)
     if sum(unit.count for unit in body.units) < LEAST_LAYERS:
@@ -199,6 +206,7 @@ def find_layers(
     return parts.layers(whole)
 
 
+_GATHER = "stablehlo.all_gather"
 _UNKNOWN = 0, Assigned(None, "U", False)
 """Where something is whose op is not known: the block and the label."""
 
@@ -211,6 +219,8 @@ class _Parts:
         self._body = labels.body
         self._times = times
         self._of: dict[int | None, Part] = defaultdict(Part)
+        self._reduced = 0
+        """Bytes of the gradients in the program, where loops reduce those of a layer at once."""
         self._by_name: dict[str, list[tuple[int, Assigned]]] = defaultdict(list)
         """For the op that defines a value, by the value's name: its block and its label. Blocks of
         different loops may use the same name."""
@@ -280,7 +290,9 @@ class _Parts:
             at = labels.ops[place]
             if place in labels.backward or at.phase == "W":
                 grads = [v for v in op.results if labels.kinds.get(v.name) == GRADIENT]
-                self._add(at.label, Part(gradient_bytes=_bytes(grads)))
+                self._reduced += _bytes(grads)
+                held = max(_bytes(grads), self._sums(place))
+                self._add(at.label, Part(gradient_bytes=held))
             elif at.phase == "F":
                 loop = labels._loop_at(place)
                 made = list(op.results)
@@ -288,6 +300,36 @@ class _Parts:
                     made = [v for v in made if labels.label_of_value.get(v.name) == loop]
                 kept = labels.saved(made)
                 self._add(at.label, Part(activation_bytes=_bytes(kept)))
+
+    def _sums(self, place: int) -> int:
+        """Bytes of the gradients that the loop at ``place`` sums over the batch, of all its layers,
+        as they are until they are reduced over devices."""
+        labels = self._labels
+        if place not in labels.backward:
+            return 0
+        number = labels.loops.index(place)
+        (ops, kinds), assigned = labels.kinds_inside[number], labels.inner[number]
+        made = (value for op in ops for value in op.results)
+        sums = [v for v in made if kinds[v.name] == GRADIENT and assigned[v.name].phase == "W"]
+        return _bytes(sums) * self._body.units[labels.backward[place]].count
+
+    def _gathered(self) -> int:
+        """Bytes of the parameters of a layer that a device gathers in a pass, at most."""
+        labels = self._labels
+        found: Counter[tuple[int, int | None, str]] = Counter()
+
+        def add(block: int, op: Op, at: Assigned) -> None:
+            if op.name == _GATHER and at.is_fixed:
+                found[block, at.label, at.phase] += _bytes(op.results)
+
+        for place, op in enumerate(self._body.ops):
+            add(0, op, labels.ops[place])
+        of_loops = zip(labels.kinds_inside, labels.inner, strict=True)
+        for block, ((ops, _), assigned) in enumerate(of_loops, 1):
+            for op in ops:
+                if op.results:
+                    add(block, op, assigned[op.results[0].name])
+        return max(found.values(), default=0)
 
     def layers(self, whole: Cost) -> Layers:
         """The parts, scaled so that their times add up to the step of ``whole``."""
@@ -307,7 +349,7 @@ class _Parts:
         before, after = of.get(BEFORE, Part()), of.get(len(units), Part())
         rest = of.get(None, Part())
         kept = reduce(Part.__add__, [before, *layers, after, rest])
-        known = whole.argument_bytes + kept.gradient_bytes + kept.activation_bytes
+        known = whole.argument_bytes + self._reduced + kept.activation_bytes
         crossing = [labels.boundary(number) for number in range(len(units))]
         shapes = [value.shape for values in crossing for value in values if value.shape]
         return Layers(
@@ -318,6 +360,7 @@ class _Parts:
             boundary_bytes=max(map(_bytes, crossing[1:] or crossing)),
             batch=shapes[-1][0] if shapes else None,
             working_bytes=max(whole.peak_bytes - known, 0),
+            gathered_bytes=self._gathered(),
             is_looped=self._body.is_looped,
             cost=whole,
             in_micro_batches=cache(partial(self._layers, whole, factor)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore._core import AxisRef, Mesh, Op
@@ -105,6 +106,30 @@ class Collective(NamedTuple):
     """Seconds of all runs, for the whole batch, in which nothing is computed."""
 
 
+@dataclass
+class _Hidden:
+    """Seconds of the collectives of a pass beside which something is computed."""
+
+    each: float = 0.0
+    """Of one micro-batch."""
+    whole: float = 0.0
+    """Of the same collectives, if the whole batch is one."""
+    once: float = 0.0
+    """Of those that run once a step: they reduce the gradients."""
+
+    def more(self, computed: float, micro_batches: int, contention: float) -> float:
+        """Return what all micro-batches wait, and compute longer, than the whole batch does.
+
+        Args:
+            computed: seconds in which one micro-batch computes.
+            micro_batches: their number.
+            contention: the share of the time of a collective that what is computed beside it loses.
+        """
+        waits = max(0.0, self.each - computed)
+        beside = (self.each - waits) * micro_batches
+        return waits * micro_batches + contention * max(0.0, beside - self.whole)
+
+
 class Times:
     """The kernels and collectives of each label."""
 
@@ -135,19 +160,26 @@ class Times:
             one = self._rates.kernel(share.of(kind, count)).achieved * runs
             found[at.label][field_of(at)] += one * count
             computed[at.label, at.phase == "F"] += one if at.phase != "U" else 0.0
-        waits: dict[tuple[int | None, bool], float] = defaultdict(float)
+        hidden: dict[tuple[int | None, bool], _Hidden] = defaultdict(_Hidden)
         for at, of in self._collectives:
             count = 1 if at.is_fixed or at.phase == "U" else micro_batches
-            exposed, hidden = self._waited(of, count)
+            exposed, beside = self._waited(of, count)
             found[at.label][field_of(at)] += exposed * count
-            if at.phase != "U":
-                waits[at.label, at.phase == "F"] += hidden
+            own = hidden[at.label, at.phase == "F"]
+            if at.phase == "U":
+                own.once += beside
+            else:
+                own.each += beside
+                own.whole += self._waited(of, 1)[1]
         if micro_batches > 1:
-            for (label, is_forward), hidden in waits.items():
-                # What ran beside ops of the whole batch is waited for where these are shorter.
-                more = max(0.0, hidden - computed[label, is_forward])
+            contention = self._rates.chip.achieved.contention
+            for (label, is_forward), own in hidden.items():
+                beside = computed[label, is_forward]
                 name = "forward" if is_forward else "backward_input"
-                found[label][name] += more * micro_batches
+                found[label][name] += own.more(beside, micro_batches, contention)
+                # Gradients are reduced beside the backward pass of the last micro-batch alone.
+                if label is not None:
+                    found[label]["update"] += max(0.0, own.once - beside)
         return found
 
     def _waited(self, of: Collective, count: int) -> tuple[float, float]:

@@ -122,9 +122,12 @@ class PipelineSearch:
         self.tried = 0
         self._refused: PlanError | None = None
 
-    def add(self, name: str, stages: int, turns: int, micro_batches: int) -> None:
-        """Compute a pipeline, and keep it if it is the best of its kind that fits."""
-        found = self._prepared(name, stages, turns, micro_batches)
+    def add(
+        self, name: str, stages: int, turns: int, micro_batches: int, cut: Cut | None = None
+    ) -> None:
+        """Compute a pipeline, and keep it if it is the best of its kind that fits; without ``cut``
+        with the layers of chunks that suit it best."""
+        found = self._prepared(name, stages, turns, micro_batches, cut)
         known = self._best.get((name, stages))
         if found is not None and (known is None or found.bound < known.step_seconds):
             self._keep(found)
@@ -142,16 +145,18 @@ class PipelineSearch:
             if not self._is_too_large(found):
                 self._keep(found)
 
-    def _prepared(self, name: str, stages: int, turns: int, micro_batches: int) -> _Prepared | None:
+    def _prepared(
+        self, name: str, stages: int, turns: int, micro_batches: int, given: Cut | None = None
+    ) -> _Prepared | None:
         """A pipeline with its cut; ``None`` if there is none."""
         try:
-            self._check(stages * turns, micro_batches)
+            self._check(stages * turns if given is None else 1, micro_batches)
             check(name, stages * turns, stages, micro_batches)
         except PlanError as error:
             self._refused = self._refused or error
             return None
         key = stages, turns, micro_batches, turns == 1 and name in KEEPING
-        found = self._cuts.get(key)
+        found = given or self._cuts.get(key)
         if found is None:
             found = self._cuts[key] = self._cut(*key)
         send = self._send(stages, micro_batches)
@@ -293,11 +298,13 @@ class PipelineSearch:
 
     def _held(self, part: Part, stages: int, micro_batches: int) -> float:
         """Bytes of a stage besides the kept activations: parameters, gradients, temporaries, and
-        receive buffers for both sides.
+        receive buffers for both sides. Gathered parameters are as large for each micro-batch.
         """
-        received = 2 * self._layers.boundary_bytes if stages > 1 else 0
-        work = (self._layers.working_bytes + received) / micro_batches
-        return part.parameter_bytes + part.gradient_bytes + self._layers.rest.parameter_bytes + work
+        layers = self._layers
+        received = 2 * layers.boundary_bytes if stages > 1 else 0
+        working = max(layers.working_bytes - layers.gathered_bytes, 0)
+        work = (working + received) / micro_batches + layers.gathered_bytes
+        return part.parameter_bytes + part.gradient_bytes + layers.rest.parameter_bytes + work
 
     def _bound(self, name: str, sizes: Cut, stages: int, micro_batches: int, send: float) -> float:
         """Seconds of the step, at least: each stage computes what it has, after the first
