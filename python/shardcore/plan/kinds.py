@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from shardcore.plan.classes import NO_CLASS, Work, class_bytes
+from shardcore.plan.classes import NO_CLASS, Tensor, Work, class_bytes
 from shardcore.plan.layouts import Dims, Layout
 from shardcore.plan.roles import Role, bytes_of
 
@@ -51,7 +51,10 @@ class Meanings:
                 held[number] += role.bytes
         every = max(sum(sum(t.bytes for t in op.results) * n for op, n in work.items()), 1.0)
         total = max(sum(role.bytes for role in roles), 1)
-        self.batch = _batch(inside, work, roles)
+        self._whole, self._stacks = _needed_whole(work), _stacks(work)
+        """Classes of dims that some op needs whole, and those along which loops stack what each of
+        their iterations takes."""
+        self.batch = _batch(inside, work, roles, self._whole)
         """The class of the batch; ``NO_CLASS`` if there is none."""
         weights = [role for role in roles if self.batch not in role.classes]
         self.of_weights = {number for role in weights for number in role.classes} - {NO_CLASS}
@@ -74,7 +77,7 @@ class Meanings:
         self.experts = _batches_of_weights(work, self.batch)
         """The classes of weight dims that count experts."""
         self._spatial = _spatial(work, self.batch) - self.of_weights
-        self._widths = _widths(weights)
+        self._widths = _widths(weights, self._stacks)
         """Classes that together occur once in each argument without a batch: the widths of residual
         streams."""
 
@@ -90,9 +93,13 @@ class Meanings:
         return tuple(n for n in self.of_most_weights() if n not in self._widths)
 
     def of_most_weights(self) -> list[int]:
-        """Return the considered classes of weights, by bytes, the largest first."""
+        """Return the considered classes of weights, by bytes, the largest first; after these, those
+        that some op needs whole, as attention the dims of a head, and those of stacks."""
         weights = [number for number in self.considered if number in self.of_weights]
-        return sorted(weights, key=lambda number: -self.held.get(number, 0.0))
+        return sorted(
+            weights,
+            key=lambda n: (n in self._stacks, n in self._whole, -self.held.get(n, 0.0)),
+        )
 
     def exchanges(self, classes: Sequence[int]) -> bool:
         """Return whether an axis that shards ``classes`` shards both the batch and experts."""
@@ -147,11 +154,37 @@ class Meanings:
         return "spatial" if set(classes) & self._spatial else "sequence"
 
 
-def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role]) -> int:
+def _needed_whole(work: Mapping[Work, int]) -> set[int]:
+    """The classes of dims that some op needs whole."""
+    return {op.classes[factor] for op in work for factor in op.replicated} - {NO_CLASS}
+
+
+def _stacks(work: Mapping[Work, int]) -> set[int]:
+    """The classes of dims of which one element is taken, or set, at an index."""
+    return {
+        number
+        for op in work
+        if op.name in ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice")
+        for number, size, part in zip(
+            op.operands[0].classes, op.operands[0].sizes, _part(op).sizes, strict=True
+        )
+        if part == 1 < size
+    } - {NO_CLASS}
+
+
+def _part(op: Work) -> Tensor:
+    """What an op that slices takes of its first operand, or sets there."""
+    return op.results[0] if op.name == "stablehlo.dynamic_slice" else op.operands[1]
+
+
+def _batch(
+    inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequence[Role], whole: set[int]
+) -> int:
     """The class with the most bytes of values, where a class that occurs twice in a value counts
-    half. Among classes with about as many, one of integer arguments (tokens, labels) wins; among
-    equals, one that arguments have, and that is major there. Arguments do not have the batch if it
-    is split into the iterations of a loop.
+    half. Among classes with about as many, one of integer arguments (tokens, labels) wins, of these
+    one that no op needs ``whole``, as attention the tokens of a sequence; among equals, one that
+    arguments have, and that is major there. Arguments do not have the batch if it is split into the
+    iterations of a loop.
     """
     twice = {
         number
@@ -174,6 +207,7 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
         (n for n in having if having[n] >= least),
         key=lambda n: (
             n in tokens,
+            n in tokens and n not in whole,
             having[n],
             n in place,
             -place.get(n, 0),
@@ -182,13 +216,19 @@ def _batch(inside: Mapping[int, float], work: Mapping[Work, int], roles: Sequenc
     )
 
 
-def _widths(weights: Sequence[Role]) -> set[int]:
-    """Classes that together occur once in each of ``weights`` of rank two or more, found greedily:
-    each time the class with the most bytes of weights not covered yet; of equals the one with most
-    roles. Biases are left out: they have the class of the dim that they are added to, which may be
-    a hidden dim."""
-    of_roles = [(set(role.classes) - {NO_CLASS}, role.bytes) for role in weights]
-    left = [(numbers, num_bytes) for numbers, num_bytes in of_roles if len(numbers) > 1]
+def _widths(weights: Sequence[Role], stacks: set[int]) -> set[int]:
+    """Classes that together occur once in each of ``weights`` of rank two or more, besides the dims
+    of ``stacks``, found greedily: each time the class with the most bytes of weights not covered
+    yet; of equals the one with most roles. Biases are left out: they have the classes of the dims
+    that they are added to, which may be hidden dims, and are a part of those of a weight."""
+    of_roles = [(frozenset(role.classes) - {NO_CLASS} - stacks, role.bytes) for role in weights]
+    every = {numbers for numbers, _ in of_roles}
+    parts = {numbers for numbers in every if any(numbers < other for other in every)}
+    left = [
+        (numbers, num_bytes)
+        for numbers, num_bytes in of_roles
+        if len(numbers) > 1 and numbers not in parts
+    ]
     having: dict[int, set[int]] = defaultdict(set)
     held: dict[int, int] = defaultdict(int)
     for place, (numbers, num_bytes) in enumerate(left):
