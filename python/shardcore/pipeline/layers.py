@@ -170,7 +170,7 @@ def find_layers(
     result = program.propagate() if isinstance(program, Module) else program
     whole = result.cost(hardware, **options)
     # A per-device program has no calls, and in its printed form the names of values in a block are
-    # # unique; the mesh is not part of it.
+    # unique; the mesh is not part of it.
     from shardcore.costs import cost
     from shardcore.costs.improve import passes_of
     from shardcore.costs.links import links
