@@ -96,7 +96,7 @@ impl Compiler {
     }
     /// Whether an all-reduce may write its results over its operands.
     pub const fn reduces_in_place(self) -> bool {
-        matches!(self, Self::XlaTpu)
+        matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
     /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
     pub const fn has_timed_kernels(self) -> bool {

@@ -74,7 +74,8 @@ pub fn with_early_starts(
         if let Some(first) = uses.min() {
             first_use[kernel as usize] = first;
         }
-        if is_early[kernel as usize] {
+        // What is written over its operand holds it anyway.
+        if is_early[kernel as usize] && !graph.kernels[kernel as usize].is_elementwise {
             let until = first_use[kernel as usize].saturating_sub(1);
             held.extend(graph.reads(kernel).iter().map(|it| (graph.stored_as(it.item), until)));
         }

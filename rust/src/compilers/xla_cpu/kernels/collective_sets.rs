@@ -52,9 +52,10 @@ impl Builder<'_, '_, '_> {
     pub(in crate::compilers::xla_cpu) fn flat_set(&mut self, op: OpId) -> SetKernels {
         let value = self.program.result(op, 0);
         let first = self.kernel(op, false, false);
-        let last = self.kernel(op, false, true);
+        let is_elementwise = self.is_in_place(op);
+        let last = self.kernel(op, is_elementwise, true);
         let flat = [first, last].map(|kernel| self.make_beside(value, 0, kernel));
-        self.reads.push((last, Read::whole(flat[0])));
+        self.reads.push((last, Read { is_elementwise, ..Read::whole(flat[0]) }));
         SetKernels { first, last, flat }
     }
     /// Adds `op` to a set of concatenated all-reduces.
