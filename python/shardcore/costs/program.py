@@ -21,7 +21,7 @@ from shardcore.costs.records import (
     UncountedOp,
 )
 from shardcore.costs.scopes import ScopeCost, merged
-from shardcore.costs.sums import alike, by_axes, by_place, summed
+from shardcore.costs.sums import by_axis, by_site, sums_by
 from shardcore.costs.usage import Usage, usage
 
 if TYPE_CHECKING:
@@ -192,33 +192,24 @@ class Cost:
 
     def by_kind(self) -> dict[str, Totals]:
         """Return the sums over collectives by kind, in order of first appearance."""
-        found = alike(self.collectives, by_axes)
-        return summed((row.first.kind, row.totals) for row in found)
+        return sums_by(self.collectives, lambda row: row.kind)
 
     def by_axis(self) -> dict[str, Totals]:
         """Return the sums by mesh axis; a collective along several axes counts for each of them.
 
         A sub-axis ``x:(1)2`` counts for ``x``.
         """
-        found = alike(self.collectives, by_axes)
-        names = ((dict.fromkeys(axis.name for axis in row.first.axis_refs), row) for row in found)
-        return summed((axis, row.totals) for axes, row in names for axis in axes)
+        return by_axis(self.collectives)
 
     def by_line(self) -> dict[str | None, Totals]:
         """Return the sums by the source line of the op that needs the collective."""
-        found = alike(self.collectives, lambda row: row.cause_location or row.location)
-        pairs = ((row.first, row.totals) for row in found)
-        return {row.cause_location or row.location: totals for row, totals in pairs}
+        return sums_by(self.collectives, lambda row: row.cause_location or row.location)
 
     def by_site(self) -> dict[Site, Totals]:
         """Return the sums over collectives of the same kind, axes, op that needs them, and line,
         the longest first.
         """
-        sums = summed(
-            (Site(row.kind, row.axes, row.cause, row.cause_location or row.location), totals)
-            for row, totals in alike(self.collectives, by_place)
-        )
-        return dict(sorted(sums.items(), key=lambda item: -item[1].seconds))
+        return by_site(self.collectives)
 
     def by_scope(self, depth: int | None = None, *, merge: bool = True) -> tuple[ScopeCost, ...]:
         """Return the sums by scope (JAX's ``named_scope``) and by pass, the longest first.

@@ -2,56 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from shardcore.costs.records import CollectiveCost, Totals
+from shardcore.costs.records import CollectiveCost, Site, Totals
 
 K = TypeVar("K")
 
-_NOTHING = (0, 0, 0, 0.0, 0.0)
 
-
-class Alike(NamedTuple):
-    """The collectives of which a key says the same."""
-
-    first: CollectiveCost
-    totals: Totals
-
-
-def alike(
-    collectives: Iterable[CollectiveCost], key: Callable[[CollectiveCost], object]
-) -> list[Alike]:
-    """Return the sums over collectives by ``key``, in order of first appearance."""
-    sums: dict[object, tuple[CollectiveCost, list[Any]]] = {}
+def sums_by(
+    collectives: Iterable[CollectiveCost], key: Callable[[CollectiveCost], K]
+) -> dict[K, Totals]:
+    """Return the sums over ``collectives`` by ``key``, in order of first appearance."""
+    sums: dict[K, list[Any]] = {}
     for row in collectives:
         at = key(row)
-        known = sums.get(at)
-        if known is None:
-            known = sums[at] = (row, list(_NOTHING))
-        found, count = known[1], row.count
+        found = sums.get(at)
+        if found is None:
+            found = sums[at] = [0, 0, 0, 0.0, 0.0]
+        count = row.count
         found[0] += count
         found[1] += row.bytes * count
         found[2] += row.wire_bytes * count
         found[3] += row.seconds * count
         found[4] += row.exposed_seconds
-    return [Alike(first, Totals(*found)) for first, found in sums.values()]
+    return {at: Totals(*found) for at, found in sums.items()}
 
 
-def by_axes(row: CollectiveCost) -> object:
-    """The key of collectives of one kind along the same axes: those of one kind have one tuple of
-    axes, which is slow to hash."""
-    return row.kind, id(row.axis_refs)
-
-
-def by_place(row: CollectiveCost) -> object:
-    """The key of those that, besides, one op at one place needs."""
-    return row.kind, id(row.axis_refs), row.cause, row.cause_location or row.location
-
-
-def summed(pairs: Iterable[tuple[K, Totals]]) -> dict[K, Totals]:
-    """Return the sums of ``pairs`` by key, in order of first appearance."""
-    sums: dict[K, Totals] = {}
-    for key, totals in pairs:
-        sums[key] = sums[key].plus(totals) if key in sums else totals
+def by_axis(collectives: Sequence[CollectiveCost]) -> dict[str, Totals]:
+    """Return the sums by axis; a collective along several axes counts for each of them."""
+    axes, sums = _of_each_axes(collectives), dict[str, Totals]()
+    for number, totals in sums_by(collectives, lambda row: id(row.axis_refs)).items():
+        for name in dict.fromkeys(axis.name for axis in axes[number].axis_refs):
+            sums[name] = sums[name].plus(totals) if name in sums else totals
     return sums
+
+
+def by_site(collectives: Sequence[CollectiveCost]) -> dict[Site, Totals]:
+    """Return the sums by kind, axes, op that needs them, and line, the longest first."""
+    texts = {number: row.axes for number, row in _of_each_axes(collectives).items()}
+
+    def site(row: CollectiveCost) -> tuple[str, tuple[str, ...], str | None, str | None]:
+        place = row.cause_location or row.location
+        return row.kind, texts[id(row.axis_refs)], row.cause, place
+
+    longest = sorted(sums_by(collectives, site).items(), key=lambda item: -item[1].seconds)
+    return {Site(*key): totals for key, totals in longest}
+
+
+def _of_each_axes(collectives: Sequence[CollectiveCost]) -> dict[int, CollectiveCost]:
+    """A collective of each tuple of axes, by the identity of the tuple, which collectives of one
+    kind share: its hash and its text take longer."""
+    return {id(row.axis_refs): row for row in collectives}
