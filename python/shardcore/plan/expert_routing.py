@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from shardcore._core import Module, Op, Value
-from shardcore.plan.expressions import Expressions, role
+from shardcore.plan.expressions import Expressions, Line, role
 from shardcore.plan.roles import Role
 
 Classes = tuple[int, ...]
@@ -51,10 +51,14 @@ def routed(
             for place, value in enumerate(op.operands):
                 places[_key(op, place)].append(value)
     for (what, classes), keys in found.items():
-        values = dict.fromkeys(value for key in keys for value in places[key])
-        lines = [line for line in map(expressions.line, values) if line is not None]
-        if lines:
-            yield role(lines, classes, what)
+        lines: dict[Classes, list[Line]] = defaultdict(list)
+        for value in dict.fromkeys(value for key in keys for value in places[key]):
+            given, own = expressions.incoming(value, classes)
+            line = expressions.line(given)
+            if line is not None:
+                lines[own].append(line)
+        for own, alike in lines.items():
+            yield role(alike, own, what)
 
 
 def _places(

@@ -19,6 +19,7 @@ from shardcore.plan.roles import Role
 _TRANSPOSED, _AGAIN, _MAPPED = "transpose(", "rematted_computation", "vmap("
 """In a name stack, what JAX writes of the backward pass, of what this computes anew, and of code
 that sees arrays with fewer dims than the program has."""
+_TRANSPOSE = "stablehlo.transpose"
 _CALL = "func.call"
 _FUNCTION = "func.func"
 _HANDS_ON = ("func.return", "stablehlo.return", "stablehlo.optimization_barrier")
@@ -69,6 +70,18 @@ class Expressions:
         if _ranks(values) != {_rank(value)} or (value not in values and not self._is_like(value)):
             return None
         return Line(location, self._made_by[values[0]].name, values, False)
+
+    def incoming(self, value: Value, classes: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
+        """Return the gradient that ``value``, of a gradient, is a transpose of, which comes from
+        elsewhere, and ``classes`` in the order of its dims; both as they are for other values."""
+        maker = self._made_by.get(value)
+        if maker is None or maker.name != _TRANSPOSE or not self._is_gradient(maker):
+            return value, classes
+        given = maker.operands[0]
+        if not self._comes_in(given, maker.location or ""):
+            return value, classes
+        order = list(maker.attributes["permutation"])
+        return given, tuple(classes[order.index(dim)] for dim in range(len(order)))
 
     def _is_like(self, value: Value) -> bool:
         """Whether ``value``, which is computed on the way to that of an expression, has its shape,
