@@ -90,7 +90,7 @@ def test_a_result_that_is_annotated_otherwise(cost: Cost) -> None:
     assert (why.edit.target, why.edit.sharding) == ("result", '<@mesh, [{"data"}, {}]>')
     assert str(why).endswith(
         'annotate result with [{"data"}, {}]:\n'
-        "   this all_gather goes (step -4.24 us, peak -2.0 KiB)"
+        "   this all_gather goes (step -4.24 us, peak -4.0 KiB)"
     )
 
 
