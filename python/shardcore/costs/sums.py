@@ -31,16 +31,16 @@ def sums_by(
 
 def by_axis(collectives: Sequence[CollectiveCost]) -> dict[str, Totals]:
     """Return the sums by axis; a collective along several axes counts for each of them."""
-    axes, sums = _of_each_axes(collectives), dict[str, Totals]()
+    axes, sums = {id(row.axis_refs): row.axis_refs for row in collectives}, dict[str, Totals]()
     for number, totals in sums_by(collectives, lambda row: id(row.axis_refs)).items():
-        for name in dict.fromkeys(axis.name for axis in axes[number].axis_refs):
+        for name in dict.fromkeys(axis.name for axis in axes[number]):
             sums[name] = sums[name].plus(totals) if name in sums else totals
     return sums
 
 
 def by_site(collectives: Sequence[CollectiveCost]) -> dict[Site, Totals]:
     """Return the sums by kind, axes, op that needs them, and line, the longest first."""
-    texts = {number: row.axes for number, row in _of_each_axes(collectives).items()}
+    texts = axes_texts(collectives)
 
     def site(row: CollectiveCost) -> tuple[str, tuple[str, ...], str | None, str | None]:
         place = row.cause_location or row.location
@@ -50,7 +50,8 @@ def by_site(collectives: Sequence[CollectiveCost]) -> dict[Site, Totals]:
     return {Site(*key): totals for key, totals in longest}
 
 
-def _of_each_axes(collectives: Sequence[CollectiveCost]) -> dict[int, CollectiveCost]:
-    """A collective of each tuple of axes, by the identity of the tuple, which collectives of one
-    kind share: its hash and its text take longer."""
-    return {id(row.axis_refs): row for row in collectives}
+def axes_texts(collectives: Iterable[CollectiveCost]) -> dict[int, tuple[str, ...]]:
+    """Return the axes of collectives as text, by the identity of their tuple of axes, which those
+    of one kind share: its hash and its text take longer."""
+    rows = {id(row.axis_refs): row for row in collectives}
+    return {number: row.axes for number, row in rows.items()}

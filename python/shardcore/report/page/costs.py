@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardcore.costs.sums import axes_texts
 from shardcore.labels import LOCAL, is_inserted
 from shardcore.report.host_table import host_lines
 from shardcore.report.page.memory import memory_record
@@ -123,13 +124,13 @@ def cost_record(
 
 
 def _collectives(
-    collectives: Iterable[CollectiveCost], tables: Tables
+    collectives: Sequence[CollectiveCost], tables: Tables
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Rows of equal collectives, and the row of each collective."""
     rows: list[dict[str, Any]] = []
     known: dict[tuple[Any, ...], int] = {}
     as_shown: dict[tuple[str | None, str | None, str | None], tuple[str, ...]] = {}
-    axes_of: dict[int, tuple[str, ...]] = {}
+    texts = axes_texts(collectives)
     row_of = []
     for each in collectives:
         place = tables.place(each.cause_location or each.location)
@@ -137,10 +138,7 @@ def _collectives(
         moved = as_shown.get(sides)
         if moved is None:
             moved = as_shown[sides] = tuple(text and short(text) for text in each.sides)
-        # Collectives of one kind have one tuple of axes.
-        axes = axes_of.get(id(each.axis_refs))
-        if axes is None:
-            axes = axes_of[id(each.axis_refs)] = each.axes
+        axes = texts[id(each.axis_refs)]
         key = (each.kind, axes, each.cause, place, moved, each.bytes)
         row = known.setdefault(key, len(rows))
         row_of.append(row)
