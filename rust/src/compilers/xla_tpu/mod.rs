@@ -9,6 +9,7 @@ pub mod memory_space_assignment;
 pub mod multi_output_fusion;
 pub mod one_hot_scatter;
 pub mod product_fusion;
+pub mod shared_kernels;
 pub mod softmax_fusion;
 pub mod tiles;
 pub mod while_loop_fusible_sinking;

@@ -48,7 +48,7 @@ pub struct Storage {
 /// How a value is stored.
 #[derive(Clone, Copy, Default)]
 #[allow(clippy::struct_excessive_bools)] // Each is found out by itself.
-pub(in crate::compilers::xla_cpu) struct Row {
+pub(in crate::compilers) struct Row {
     pub uses: u32,
     /// The uses, where a consumer that is itself duplicated counts once for each copy.
     pub reads: u32,
@@ -107,7 +107,7 @@ impl Storage {
     }
     /// How `value` is stored.
     #[inline]
-    pub(in crate::compilers::xla_cpu) fn row(&self, value: ValueId) -> &Row {
+    pub(in crate::compilers) fn row(&self, value: ValueId) -> &Row {
         &self.rows[value.index()]
     }
     /// Overrides the storage of `value` by the decision of another pass: whether it is written, and whether some users recompute
@@ -168,7 +168,7 @@ impl Storage {
         if is_unused(facts, own.uses) {
             return;
         }
-        let (fuses, is_opaque) = (facts.has(Fact::FUSES), facts.has(Fact::OPAQUE));
+        let (fuses, is_opaque) = (facts.has(Fact::FUSES), layouts.may_copy(op, facts));
         let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
         let is_product = facts.has(Fact::PRODUCT);
         let has_loops = self.invariant.has_loops();

@@ -3,8 +3,8 @@
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
-use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, Use, NONE};
+use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayouts;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
@@ -16,6 +16,7 @@ use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
+use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
 use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -94,6 +95,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 None => merged_dots(program, works, &mut layouts, functions),
             };
         }
+        if compiler.fuses_by_priority() {
+            layouts.carried = CarriedLayouts::new(program, works, &mut layouts, functions);
+        }
         let mut storage = Storage::new(program, works, &mut layouts, functions);
         let mut joined = FxHashMap::default();
         if compiler.fuses_by_priority() {
@@ -111,6 +115,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         if compiler.fuses_products() {
             products_fused(program, (works, &mut layouts), &mut storage, functions);
+            fuse_shared(program, &mut storage, functions);
         }
         let narrowed = if compiler.rounds_operands() {
             narrowed(program, &mut works.tensors, &storage.equal, functions)
@@ -242,6 +247,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 if item != NONE {
                     self.name(value, item, kernel);
                 }
+            } else if self.layouts.carried.restored.contains(&value) {
+                self.restore(op, (index, value), kernel);
             } else if self.storage.has_tail(value) {
                 let whole = self.make_whole(op, value, kernel);
                 self.add_tail(op, value, whole);
@@ -251,13 +258,16 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             {
                 self.add_second_step(op, (value, left), kernel);
             } else if self.storage.is_written(value) {
+                let item = |value: Option<ValueId>| value.map_or(NONE, |value| self.item(value));
                 let over = match (movement, program.kind(op)) {
-                    (Movement::Update, _) if transposed.is_none() => program.operands(op).next(),
-                    (_, OpKind::Sort | OpKind::While) => program.operands(op).nth(index),
-                    _ => None,
+                    (Movement::Update, _) if transposed.is_none() => {
+                        item(program.operands(op).next())
+                    }
+                    (_, OpKind::Sort) => item(program.operands(op).nth(index)),
+                    (_, OpKind::While) => self.carried(op, index),
+                    _ => NONE,
                 };
                 let bytes = self.bytes(value);
-                let over = over.map_or(NONE, |value| self.item(value));
                 let item = self.make(value, bytes, kernel);
                 self.graph.items[item as usize].over = over;
                 self.reshape_result(op, value);
@@ -301,13 +311,6 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         self.reads.push((kernel, Read::whole(first)));
         self.make(value, bytes, kernel);
     }
-    /// The item that result `index` of `op` is another name of, if that is a barrier: it computes nothing. [`NONE`] of others.
-    fn behind_barrier(&self, op: OpId, index: usize) -> u32 {
-        let is_barrier = self.program.kind(op) == OpKind::OptimizationBarrier
-            && self.layouts.compiler().aliases_barriers();
-        let operand = self.program.operands(op).nth(index).filter(|_| is_barrier);
-        operand.map_or(NONE, |value| self.item(value))
-    }
     /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
     pub(in crate::compilers::xla_cpu) fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
         if self.storage.is_written(value) {
@@ -325,7 +328,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if program.kind(op) == OpKind::While && !self.layouts.compiler().fuses_by_priority() {
             return self.converted_for(op, copies);
         }
-        if !self.storage.facts.has(op, Fact::OPAQUE) {
+        if !self.layouts.may_copy(op, self.storage.facts.of(op)) {
             // Others read their operands as they are.
             return copies;
         }
@@ -381,20 +384,5 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             copies.push(copy);
         }
         copies
-    }
-    /// The item of `value` in other dims, computed anew for `op` and all that read it so.
-    fn reshaped(&mut self, op: OpId, value: ValueId) -> u32 {
-        let key = (value, DimOrder::default());
-        if let Some(&known) = self.copies.get(&key) {
-            return known;
-        }
-        let bytes = self.bytes(value);
-        let own = self.items[value.index()];
-        let kernel = self.kernel(op, false, false);
-        self.walk(kernel, value, false);
-        let copy = self.make(value, bytes, kernel);
-        self.items[value.index()] = own;
-        self.copies.insert(key, copy);
-        copy
     }
 }

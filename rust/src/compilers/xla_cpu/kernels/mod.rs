@@ -1,6 +1,7 @@
 //! The kernel graph of a block: the kernels, and the items that each reads and writes.
 
 pub mod builder;
+mod carried;
 mod collective_sets;
 pub mod graph;
 pub mod hoisted;

@@ -3,6 +3,7 @@
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::{Builder, Visit};
 use crate::compilers::xla_cpu::kernels::graph::{Read, NONE};
+use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
@@ -206,5 +207,20 @@ impl Builder<'_, '_, '_> {
             }
         }
         self.stack = stack;
+    }
+    /// The item of `value` in other dims, computed anew for `op` and all that read it so.
+    pub(in crate::compilers::xla_cpu) fn reshaped(&mut self, op: OpId, value: ValueId) -> u32 {
+        let key = (value, DimOrder::default());
+        if let Some(&known) = self.copies.get(&key) {
+            return known;
+        }
+        let bytes = self.bytes(value);
+        let own = self.items[value.index()];
+        let kernel = self.kernel(op, false, false);
+        self.walk(kernel, value, false);
+        let copy = self.make(value, bytes, kernel);
+        self.items[value.index()] = own;
+        self.copies.insert(key, copy);
+        copy
     }
 }

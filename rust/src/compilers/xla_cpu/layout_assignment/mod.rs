@@ -2,6 +2,7 @@
 //!
 //! Source: XLA's `LayoutAssignment`.
 
+pub mod carried_layouts;
 pub mod dim_orders;
 pub mod operand_copies;
 mod transposes;

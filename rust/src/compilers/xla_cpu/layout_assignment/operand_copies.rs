@@ -3,13 +3,13 @@
 //! A dot reads its operands as matrices, batch dims first: rows, then contracting dims on the left, the reverse on the right.
 //! Unbatched plain matrices are read as they are. A convolution reads its input batch first and features last, and its kernel
 //! features last. A transpose before a dot is not materialized if the dot can read the operand of the transpose. An all-gather
-//! along a dim other than the first reads and writes with that dim first. Where `bf16` is computed as `f32`, operands are copied as
-//! `f32`.
+//! along a dim other than the first reads and writes with that dim first. `bf16` that is computed as `f32` is copied as `f32`.
 //!
 //! Source: XLA's `DotDecomposer`, `TransposeFolding`, `YnnMatcher`, `ConvCanonicalization`, `CpuLayoutAssignment` and `FloatNormalization`.
 
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::by_signature::BySignature;
+use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayouts;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::{
     gathered_first, is_moved, of_product, order_of_product, reader_of, DimOrder, Reader, Readers,
     Reading,
@@ -34,13 +34,16 @@ pub struct Layouts {
     compiler: Compiler,
     /// Dots that are merged into one.
     pub merged: MergedDots,
+    /// What loops carry in other layouts.
+    pub carried: CarriedLayouts,
 }
 
 impl Layouts {
     /// The layouts of `compiler`.
     pub fn new(program: &Program, compiler: Compiler) -> Self {
         let (readers, readings) = (BySignature::new(program), BySignature::new(program));
-        Self { readers, readings, compiler, merged: MergedDots::default() }
+        let (merged, carried) = Default::default();
+        Self { readers, readings, compiler, merged, carried }
     }
     /// The compiler whose layouts these are.
     pub const fn compiler(&self) -> Compiler {
@@ -290,12 +293,15 @@ impl Layouts {
         op: OpId,
         index: usize,
     ) -> Option<&DimOrder> {
+        if program.kind(op) == OpKind::While {
+            return self.carried.copied.get(&(op, index));
+        }
         if works.movement(op) != Movement::Opaque
             || self.is_made_in_order(program, works, op, index)
         {
             return None;
         }
-        if self.compiler.fuses_products() {
+        if self.compiler.fuses_products() || self.carried.is_moved(program.operand(op, index)) {
             return None;
         }
         match self.reading(program, works, op, index)? {
@@ -387,7 +393,7 @@ impl Layouts {
 }
 
 /// Whether a GPU computes `op` in any layout of its operands and its result.
-fn has_any_order(program: &Program, works: &Works<'_>, op: OpId) -> bool {
+pub(super) fn has_any_order(program: &Program, works: &Works<'_>, op: OpId) -> bool {
     matches!(works.movement(op), Movement::Pointwise | Movement::Reduce)
         || program.kind(op) == OpKind::DotGeneral
         || program.op_name(op) == "stablehlo.convolution"

@@ -7,6 +7,13 @@ use crate::layout::ceil_div;
 
 /// Threads of a warp.
 const WARP: i64 = 32;
+/// Threads of a block: the most, as many as reduce rows, and as many as reduce a few columns.
+const MAX_THREADS: i64 = 1024;
+const BLOCK_THREADS: i64 = 256;
+const SMALL_COLUMN_THREADS: i64 = 128;
+/// Elements of a row that a thread reduces, and elements that it reads at once.
+const ROW_ELEMENTS: i64 = 16;
+const VECTOR: i64 = 2;
 /// The least size of the two minor dims of a transpose through shared memory; that of a large one.
 const LEAST_TRANSPOSED: i64 = 16;
 const LEAST_TRANSPOSED_OF_LARGE: i64 = 8;
@@ -101,13 +108,25 @@ impl Reduction {
     }
     /// The number of blocks of threads, and of threads in each.
     pub fn launch(&self) -> (f64, f64) {
-        let [major, middle, minor] = self.dims.map(|size| size.max(1) as f64);
-        if self.is_row {
-            let threads = (minor / 16.0 / 32.0).ceil() * 32.0;
-            let rows = if minor <= 64.0 { (256.0 / minor).max(1.0).floor() } else { 1.0 };
-            return ((middle / rows).ceil(), (threads.min(1024.0) * rows).min(1024.0));
+        let [major, middle, minor] = self.dims.map(|size| size.max(1));
+        if !self.is_row {
+            if WARP % minor == 0 {
+                return (major as f64, SMALL_COLUMN_THREADS as f64);
+            }
+            let is_vector = minor % VECTOR == 0 && minor >= WARP * VECTOR;
+            let columns = if is_vector { WARP * VECTOR } else { WARP };
+            return (major.saturating_mul(ceil_div(minor, columns)) as f64, (WARP * WARP) as f64);
         }
-        (major * (minor / 32.0).ceil() * (middle / RACE_FREE_COLUMN as f64).ceil(), 1024.0)
+        // A warp reduces several short rows.
+        let is_short = minor & (minor - 1) == 0 && minor <= WARP * VECTOR;
+        let threads = if is_short {
+            ceil_div(minor, VECTOR)
+        } else {
+            ceil_div(ceil_div(minor, ROW_ELEMENTS), WARP).saturating_mul(WARP).min(MAX_THREADS)
+        };
+        let rows = (BLOCK_THREADS / threads).clamp(1, middle);
+        let parts = if is_short { 1 } else { ceil_div(minor, threads * ROW_ELEMENTS) };
+        (ceil_div(middle, rows).saturating_mul(parts) as f64, (threads * rows) as f64)
     }
 }
 

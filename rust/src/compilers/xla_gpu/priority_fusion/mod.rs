@@ -18,7 +18,7 @@ mod softmax_rewriter;
 pub(in crate::compilers) mod topological_order;
 
 use self::can_fuse::can_fuse;
-use self::multi_output_fusion::joined;
+use self::multi_output_fusion::{joined, Joined};
 pub use self::nodes::is_run;
 use self::nodes::{nodes_of, Given, Kind, Node};
 use self::performance_model::{fused_seconds, seconds, LAUNCH};
@@ -85,9 +85,15 @@ impl Fused {
             let stored = node.value.map(|value| Stored { value, is_written, is_fused });
             self.stored.extend(stored);
         }
-        for members in joined(nodes) {
-            let values = members.iter().filter_map(|&at| nodes[at as usize].value);
-            self.joined.push(values.collect());
+        for Joined { written, inner } in joined(nodes) {
+            let value = |at: u32| nodes[at as usize].value;
+            let inner = inner.into_iter().filter_map(value);
+            self.stored.extend(inner.map(|value| Stored {
+                value,
+                is_written: false,
+                is_fused: true,
+            }));
+            self.joined.push(written.into_iter().filter_map(value).collect());
         }
     }
 }

@@ -24,8 +24,16 @@ pub struct Groups<'n> {
     order: TopologicalOrder,
 }
 
-/// The nodes that each merged kernel computes, for kernels with several results.
-pub fn joined(nodes: &[Node]) -> Vec<Vec<u32>> {
+/// A merged kernel.
+pub struct Joined {
+    /// The nodes whose results it writes.
+    pub written: Vec<u32>,
+    /// The nodes that it computes for these alone.
+    pub inner: Vec<u32>,
+}
+
+/// The kernels that are merged of several.
+pub fn joined(nodes: &[Node]) -> Vec<Joined> {
     let count = nodes.len() as u32;
     let is_there = |at: u32| !nodes[at as usize].is_gone;
     let mut readers = vec![Vec::new(); nodes.len()];
@@ -43,7 +51,19 @@ pub fn joined(nodes: &[Node]) -> Vec<Vec<u32>> {
         groups.fuse_siblings(at);
         groups.fuse_into_reader(at);
     }
-    groups.members.into_iter().filter(|members| members.len() > 1).collect()
+    let Groups { members, group, readers, .. } = groups;
+    let merged = members.into_iter().filter(|members| members.len() > 1);
+    merged
+        .map(|members| {
+            let is_inner = |&at: &u32| {
+                let readers = &readers[at as usize];
+                let is_here = |&reader: &u32| group[reader as usize] == group[at as usize];
+                !readers.is_empty() && readers.iter().all(is_here)
+            };
+            let (inner, written) = members.into_iter().partition(is_inner);
+            Joined { written, inner }
+        })
+        .collect()
 }
 
 impl Groups<'_> {

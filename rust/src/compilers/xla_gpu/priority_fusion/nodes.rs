@@ -81,13 +81,15 @@ pub struct Nodes<'g, 'n, 'a> {
     pub of_value: FxHashMap<ValueId, u32>,
     /// For slices of merged dots the node of the dot.
     slices: FxHashMap<ValueId, u32>,
+    /// The nodes of scalar constants that are broadcast.
+    pub scalars: FxHashMap<ValueId, u32>,
 }
 
 /// The nodes of `block`.
 pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
     let program = given.program;
-    let (of_value, slices) = Default::default();
-    let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices };
+    let (of_value, slices, scalars) = Default::default();
+    let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices, scalars };
     for op in program.block_ops(block) {
         made.add_op(op);
     }
@@ -136,7 +138,7 @@ impl Nodes<'_, '_, '_> {
             }
         }
     }
-    fn push(&mut self, kind: Kind, value: Option<ValueId>, expression: Expression) -> u32 {
+    pub fn push(&mut self, kind: Kind, value: Option<ValueId>, expression: Expression) -> u32 {
         let (mut bytes, mut elements) = (0.0, 1.0);
         if let Some(value) = value {
             let tensor = self.given.works.tensors.of(value);
@@ -196,7 +198,10 @@ impl Nodes<'_, '_, '_> {
                 // A constant of one element is part of each kernel; of others only those of equal elements are computed.
                 if facts.has(Fact::OF_NOTHING) && self.given.works.tensors.of(value).elements > 1 {
                     let mut splat = Expression::new(0.0);
-                    splat.is_tileable = true;
+                    (splat.num_moving, splat.is_tileable) = (1, true);
+                    let elements = self.given.works.tensors.of(value).elements as f64;
+                    let scalar = self.scalar(value);
+                    splat.read(scalar, elements, false);
                     let made = self.push(Kind::Fusible, Some(value), splat);
                     self.of_value.insert(value, made);
                 }
@@ -330,7 +335,7 @@ impl Nodes<'_, '_, '_> {
             let value = self.given.storage.equal.first(value);
             let Given { works, layouts, .. } = &mut *self.given;
             let folded = layouts.folded(program, works, op, (index, value));
-            let is_copied = facts.has(Fact::OPAQUE)
+            let is_copied = layouts.may_copy(op, facts)
                 && folded.is_none()
                 && layouts.copies(program, works, op, index);
             let used = folded.unwrap_or(value);

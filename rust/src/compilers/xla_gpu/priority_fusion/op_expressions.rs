@@ -5,7 +5,7 @@
 use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
 use super::hero::{Hero, Reduction, Transposed, SIGNIFICANT};
-use super::nodes::{Given, Nodes};
+use super::nodes::{Given, Kind, Nodes};
 use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
@@ -70,7 +70,10 @@ impl Nodes<'_, '_, '_> {
         let mut made = Expression::new(0.0);
         made.num_moving = 1;
         let operands: Vec<ValueId> = program.operands(op).collect();
-        let nodes: Vec<u32> = operands.iter().map(|&value| self.node(value)).collect();
+        let is_broadcast = name == "stablehlo.broadcast_in_dim";
+        let node =
+            |&value: &ValueId| if is_broadcast { self.broadcast(value) } else { self.node(value) };
+        let nodes: Vec<u32> = operands.iter().map(node).collect();
         let of = |works: &mut Works<'_>, index: usize| {
             operands
                 .get(index)
@@ -175,5 +178,27 @@ impl Nodes<'_, '_, '_> {
             made.is_tileable = dims == [sizes.len() - 1];
             made.shared_bytes = reduction.shared_bytes(bytes);
         }
+    }
+    /// The node of `value`, which is broadcast: the kernel reads a scalar constant again for each element.
+    fn broadcast(&mut self, value: ValueId) -> u32 {
+        let known = self.node(value);
+        if known == NONE {
+            self.scalar(value)
+        } else {
+            known
+        }
+    }
+    /// The node of one element of the constant `value`.
+    pub fn scalar(&mut self, value: ValueId) -> u32 {
+        let value = self.given.storage.equal.first(value);
+        if let Some(&known) = self.scalars.get(&value) {
+            return known;
+        }
+        let made = self.push(Kind::Outside, Some(value), Expression::new(0.0));
+        let node = &mut self.nodes[made as usize];
+        (node.bytes, node.written, node.launched, node.looped) =
+            (node.element, node.element, 1.0, 1.0);
+        self.scalars.insert(value, made);
+        made
     }
 }

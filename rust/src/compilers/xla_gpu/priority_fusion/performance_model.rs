@@ -13,14 +13,14 @@ const BANDWIDTH: f64 = 3.352_32e12;
 /// Bytes per second that one block of threads can read: a transaction of 32 bytes in each cycle.
 const BLOCK_BANDWIDTH: f64 = 1.98e9 * 32.0;
 const CORES: f64 = 132.0;
-/// Lanes of a core, and its clock rate in cycles per second, rounded as XLA does, times two.
+/// Lanes of a core, and twice its clock rate in cycles per second.
 const LANES: f64 = 128.0;
-const LANE_FLOPS: f64 = 3.0e9;
+const LANE_FLOPS: f64 = 2.0 * 1.98e9;
 /// Threads that the chip runs at once.
 const THREADS: f64 = 132.0 * 2048.0;
 /// Bytes of the L2 cache, and of the L1 caches of all cores; how much faster these are read than memory.
 const L2_BYTES: f64 = 52_428_800.0;
-const L1_BYTES: f64 = 132.0 * 233_472.0;
+const L1_BYTES: f64 = 132.0 * 262_144.0;
 const L2_SPEEDUP: f64 = 2.5;
 const L1_SPEEDUP: f64 = 8.0;
 /// Bytes of a memory transaction: an uncoalesced read of one element wastes the rest.
