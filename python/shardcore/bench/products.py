@@ -19,6 +19,10 @@ NARROW = {
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}
 """Elements per scale; for other types the scale of the tensor is known beforehand."""
 
+IN_RANGE = ("nvfp4",)
+"""Types whose scales of blocks are narrow too, so that a tensor has a scale besides: its largest
+element, for which it is read once more (arXiv 2509.25149)."""
+
 
 Multiply = Callable[[str, jax.Array, jax.Array], jax.Array]
 """Computes the ``jnp.einsum`` of two operands; of a narrow type, with results in bfloat16."""
@@ -110,7 +114,8 @@ def _forward(
     weights: Arrays,
     narrow: Arrays,
 ) -> Any:
-    small = scaled(x, dtype)
+    x = _in_range(x, dtype)
+    small = _in_blocks(x, dtype)
     found = tuple(multiply(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
     return found, (_over_tokens(x, small, dtype), narrow)
 
@@ -123,7 +128,8 @@ def _backward(
     for spec, w, gradient in zip(specs, weights, gradients, strict=True):
         operands, result = spec.split("->")
         left, right = operands.split(",")
-        small = scaled(gradient, dtype)
+        gradient = _in_range(gradient, dtype)
+        small = _in_blocks(gradient, dtype)
         part = multiply(f"{result},{right}->{left}", small, w)
         of_x = part if of_x is None else of_x + part
         across = _over_tokens(gradient, small, dtype)
@@ -138,12 +144,21 @@ def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:
     """``x`` for a sum over tokens, its second dim: scales of blocks have to lie along it."""
     if dtype not in BLOCKS:
         return small
-    return jnp.swapaxes(scaled(jnp.swapaxes(x, 1, -1), dtype), 1, -1)
+    return jnp.swapaxes(_in_blocks(jnp.swapaxes(x, 1, -1), dtype), 1, -1)
 
 
 def scaled(x: jax.Array, dtype: str) -> jax.Array:
     """``x`` in the narrow type of ``dtype``; each block of its last dim is divided by its largest
     element."""
+    return _in_blocks(_in_range(x, dtype), dtype)
+
+
+def _in_range(x: jax.Array, dtype: str) -> jax.Array:
+    """``x`` over its largest element, which is found before, if blocks have narrow scales."""
+    return x / jnp.max(jnp.abs(x)) if dtype in IN_RANGE else x
+
+
+def _in_blocks(x: jax.Array, dtype: str) -> jax.Array:
     block = BLOCKS.get(dtype)
     if block is None or x.shape[-1] % block:
         return x.astype(NARROW[dtype])
