@@ -176,6 +176,18 @@ def test_narrow_products_take_less() -> None:
     assert flops_per_second("fp8") > 1.5 * flops_per_second("bf16")
 
 
+def test_gradients_have_a_scale_for_each_channel() -> None:
+    x = jnp.ones((1, 4, 8), jnp.bfloat16)
+    w = jnp.ones((8, 6), jnp.bfloat16)
+    # Beyond the range of the type, in which only a scale keeps them finite.
+    gradient = jnp.full((1, 4, 6), 1e6, jnp.bfloat16)
+    for dtype, is_finite in (("fp8_full", True), ("fp8", False)):
+        _, back = jax.vjp(
+            lambda w, dtype=dtype: products(("btw,wf->btf",), x, (w,), (None,), dtype)[0], w
+        )
+        assert bool(jnp.isfinite(back(gradient)[0]).all()) == is_finite
+
+
 @pytest.mark.parametrize("dtype", ["fp8", "mxfp8"])
 def test_narrow_products_are_nearly_the_same(dtype: str) -> None:
     keys = jax.random.split(jax.random.key(0), 3)

@@ -63,7 +63,7 @@ def training_of(row: Row) -> Training:
         row.number_of("seq"),
         remat,
         "tpu" if is_tpu else "cuda",
-        row.dtype,
+        "fp8_full" if is_tpu and row.dtype == "fp8" else row.dtype,
         # Megatron-LM, torchtitan, and MaxText's runs on GPUs unroll layers in Python.
         scan=is_tpu,
         iota=is_tpu,
