@@ -34,7 +34,7 @@ ROWS = {
     5: f"gemma4-31b 8192 4 {TPU} remat_policy=custom out_proj=device compile_topology=tpu7x-128 "
     "ici_fsdp_transpose_parallelism=8 ici_fsdp_parallelism=16",
     6: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512",
-    7: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 quantization=fp8",
+    7: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 quantization=fp8_full",
     8: "gpt3-175b 2048 3 remat_policy=full compile_topology=v6e-256 "
     "override_model_config=true trainable_position_size=2048",
     9: f"llama3.1-405b 8192 1 {TPU} {CUSTOM} compile_topology=v6e-256 "

@@ -9,16 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import shardcore.jax
 from shardcore.bench.by_hand import stage_layers, ticks
 from shardcore.bench.cross_entropy import in_one_kernel, op_by_op
 from shardcore.bench.experts import mixture
 from shardcore.bench.kernels import seen, work
+from shardcore.bench.launches import launched_share
 from shardcore.bench.models import MODELS, Experts, Layers, Model
 from shardcore.bench.parameters import shapes
-from shardcore.bench.products import grouped, products
+from shardcore.bench.products import grouped, products, scaled
 from shardcore.bench.step import adam, lower
 from shardcore.bench.training import Remat, Training
 from shardcore.calculus.hardware import hardware
+from shardcore.partition.counted import local_program
 
 LLAMA = MODELS["llama3.1-8b"]
 QWEN = dataclasses.replace(MODELS["qwen3-235b-a22b"].kinds[0], depth=4)
@@ -111,6 +114,43 @@ def test_exchanges_overlap_with_the_other_microbatch() -> None:
     assert exposed[1] < 0.8 * exposed[0]
 
 
+def test_kernels_in_graphs_are_not_launched() -> None:
+    model = dataclasses.replace(MODELS["qwen3-235b-a22b"], kinds=(QWEN,))
+    run = dataclasses.replace(by_hand(model, 8, data=1, expert=8), scan=False)
+    program = local_program(lower(run).propagate().result, "xla")
+    chip = hardware("h100")
+    scopes = ("attn", "moe_router", "moe_preprocess")
+    alone = [1 - launched_share(program, chip, [scope]) for scope in scopes]
+    assert launched_share(program, chip, ()) == 1
+    assert min(alone) > 0
+    # Experts, their exchanges and the optimizer are in none.
+    assert launched_share(program, chip, scopes) == pytest.approx(1 - sum(alone))
+    assert 0.2 < launched_share(program, chip, scopes) < 0.7
+
+
+def test_a_tensor_is_read_once_more_for_its_scale() -> None:
+    def reads(dtype: str) -> int:
+        x = jax.ShapeDtypeStruct((1, 4096, 4096), jnp.bfloat16)
+        mesh = Training(LLAMA, {"data": 1}, 1, 1).mesh
+        lowered = shardcore.jax.lower(
+            lambda x: scaled(x, dtype).astype(jnp.bfloat16), x, mesh=mesh, platform="cuda"
+        )
+        kernels = lowered.propagate().cost("b200").kernels
+        return sum(kernel.read_bytes >= 2 * 4096 * 4096 for kernel in kernels)
+
+    assert reads("nvfp4") == reads("mxfp8") + 1
+
+
+def test_rows_of_tokens_are_in_memory_on_tpus() -> None:
+    model = dataclasses.replace(MODELS["qwen3-235b-a22b"], kinds=(QWEN,))
+    run = Training(model, {"data": 1, "fsdp": 8, "tensor": 1}, 8, 4096, None)
+    ops = lower(run).propagate().cost("tpu-v5p").ops
+    [gathers] = [op for op in ops if op.name == "stablehlo.gather"]
+    rows = 2 * 4096 * 8 * model.width
+    # Each layer sorts tokens, and rows of experts back, in both directions.
+    assert gathers.bytes >= 4 * 2 * QWEN.depth * rows
+
+
 def test_attention_in_a_narrow_type_takes_less() -> None:
     run = by_hand(LLAMA, 16, data=16)
     seconds = [
@@ -134,6 +174,18 @@ def test_narrow_products_take_less() -> None:
         return max(row.flops / row.seconds for row in found if row.flops == sizes[-2])
 
     assert flops_per_second("fp8") > 1.5 * flops_per_second("bf16")
+
+
+def test_gradients_have_a_scale_for_each_channel() -> None:
+    x = jnp.ones((1, 4, 8), jnp.bfloat16)
+    w = jnp.ones((8, 6), jnp.bfloat16)
+    # Beyond the range of the type, in which only a scale keeps them finite.
+    gradient = jnp.full((1, 4, 6), 1e6, jnp.bfloat16)
+    for dtype, is_finite in (("fp8_full", True), ("fp8", False)):
+        _, back = jax.vjp(
+            lambda w, dtype=dtype: products(("btw,wf->btf",), x, (w,), (None,), dtype)[0], w
+        )
+        assert bool(jnp.isfinite(back(gradient)[0]).all()) == is_finite
 
 
 @pytest.mark.parametrize("dtype", ["fp8", "mxfp8"])

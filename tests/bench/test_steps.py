@@ -71,6 +71,11 @@ def test_options_of_recipes() -> None:
         row = altered(ROWS[number - 1], options=options)
         return chip_of(row, training_of(row)).achieved
 
+    def kept(options: str) -> tuple[str, ...]:
+        remat = training_of(altered(ROWS[4], options=options)).remat
+        assert remat is not None
+        return remat.saved
+
     # Llama has no experts, whose kernels the host launches.
     assert not chip(97, "").splits_collectives
     assert chip(97, "tp_comm_overlap").splits_collectives
@@ -81,8 +86,13 @@ def test_options_of_recipes() -> None:
     assert chip(23, "").overlaps_network
     # Programs with sharding constraints run as XLA compiles them.
     assert chip(19, "tp_comm_overlap") == hardware("h100-a3", CHIPS_FILE).achieved
+    assert kept("") == ("out",)
+    assert kept("mlpwo=device") == ("out", "down")
     known = {option for row in ROWS for option in row.options}
     assert known == {
+        "cuda_graph_scope=attn,moe_router,moe_preprocess",
+        "cuda_graph_scope=moe_router,moe_preprocess",
+        "mlpwo=device",
         "tp_comm_overlap",
         "moe_a2a_overlap",
         "cuda_graph_impl=full_iteration",

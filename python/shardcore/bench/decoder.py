@@ -82,11 +82,13 @@ class _Layer:
         how, kind = self.how, self.kind
         if self.run.remat is not None and "layer_input" in self.run.remat.offloaded:
             x = checkpoint_name(x, "layer_input")
-        y = how.enter(how.rows(fused(how, norm, x, self.p["norm_attention"])))
-        y = self.attention(y) if kind.latent is None else self.latent_attention(y)
-        y = how.rows(how.leave(self.products("bthd,hdw->btw", y, "out")[0]))
-        x = x + self.after(checkpoint_name(y, "out"), "norm_after_attention")
-        y = how.rows(fused(how, norm, x, self.p["norm_mlp"]))
+        with jax.named_scope("attn"):
+            y = how.enter(how.rows(fused(how, norm, x, self.p["norm_attention"])))
+            y = self.attention(y) if kind.latent is None else self.latent_attention(y)
+            y = how.rows(how.leave(self.products("bthd,hdw->btw", y, "out")[0]))
+            x = x + self.after(checkpoint_name(y, "out"), "norm_after_attention")
+        with jax.named_scope("moe_router" if kind.experts else "mlp"):
+            y = how.rows(fused(how, norm, x, self.p["norm_mlp"]))
         y = self.network(y) if kind.experts is None else self.experts(y, place)
         return how.rows(x + self.after(y, "norm_after_mlp"))
 
@@ -147,7 +149,11 @@ class _Layer:
             if narrow(name) in self.p:
                 weights[narrow(name)] = self.p[narrow(name)]
         found = how.mix(place, route, y, weights)
-        return found + self.network(y) if experts.shared else found
+        if not experts.shared:
+            return found
+        with jax.named_scope("moe_router"):
+            shared = self.network(y)
+        return found + shared
 
 
 def layers(how: Placement, x: jax.Array, params: Weights, kinds: Iterable[int]) -> jax.Array:

@@ -6,6 +6,7 @@ exchanged with the devices that hold the experts, multiplied, and sent back.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -36,14 +37,16 @@ def mixture(
     """
     axes, dtype = run.expert_axes, run.dtype
     tokens = y.reshape(-1, y.shape[-1])
-    logits = (tokens @ p["router"].astype(y.dtype)).astype(jnp.float32)
-    weights, chosen = jax.lax.top_k(jax.nn.softmax(logits), experts.chosen)
-    order = jnp.argsort(chosen.reshape(-1))
-    each = -(-order.size // experts.count)
-    order = jnp.pad(order, (0, each * experts.count - order.size))
-    inverse = jnp.argsort(order)[: chosen.size]
+    with jax.named_scope("moe_router"):
+        logits = (tokens @ p["router"].astype(y.dtype)).astype(jnp.float32)
+        weights, chosen = jax.lax.top_k(jax.nn.softmax(logits), experts.chosen)
+    with jax.named_scope("moe_preprocess"):
+        order = _sorted(chosen.reshape(-1))
+        each = -(-order.size // experts.count)
+        order = jax.lax.pad(order, 0, [(0, each * experts.count - order.size, 0)])
+        inverse = _sorted(order)[: chosen.size]
 
-    rows = _dispatch(tokens, order, inverse, experts.chosen)
+    rows = _dispatch(tokens, order, inverse, experts.chosen, run.platform)
     rows = rows.reshape(experts.count, each, -1)
     if axes:
         rows = jax.lax.all_to_all(rows, axes, split_axis=0, concat_axis=1, tiled=True)
@@ -55,41 +58,57 @@ def mixture(
     [rows] = products(("ecf,efw->ecw",), hidden, (down,), narrow[2:], dtype, multiply)
     if axes:
         rows = jax.lax.all_to_all(rows, axes, split_axis=1, concat_axis=0, tiled=True)
-    found = _undo(rows.reshape(-1, rows.shape[-1]), order, inverse)
+    found = _undo(rows.reshape(-1, rows.shape[-1]), order, inverse, run.platform)
     found = found.reshape(-1, experts.chosen, y.shape[-1])
     return jnp.sum(found * weights.astype(y.dtype)[..., None], axis=1).reshape(y.shape)
 
 
-@jax.custom_vjp
-def _undo(rows: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
+def _sorted(keys: jax.Array) -> jax.Array:
+    """The places of ``keys`` in ascending order; as ``jnp.argsort``, whose ops are in no scope of
+    its caller."""
+    return jax.lax.sort((keys, jax.lax.iota(jnp.int32, keys.size)), num_keys=1)[1]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _undo(rows: jax.Array, order: jax.Array, inverse: jax.Array, platform: str) -> jax.Array:
     """The rows in their order before sorting; the gradient is sorted by ``order``."""
-    return rows[inverse]
+    return _taken(rows, inverse, platform)
 
 
-def _undo_forward(rows: jax.Array, order: jax.Array, inverse: jax.Array) -> Any:
-    return rows[inverse], order
+def _undo_forward(rows: jax.Array, order: jax.Array, inverse: jax.Array, platform: str) -> Any:
+    return _taken(rows, inverse, platform), order
 
 
-def _undo_backward(order: jax.Array, gradient: jax.Array) -> Any:
-    return gradient[order], None, None
+def _undo_backward(platform: str, order: jax.Array, gradient: jax.Array) -> Any:
+    return _taken(gradient, order, platform), None, None
 
 
 _undo.defvjp(_undo_forward, _undo_backward)
 
 
-def _dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int) -> jax.Array:
+def _dispatch(
+    x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int, platform: str
+) -> jax.Array:
     """``copies`` of each token, sorted; the gradient is unsorted and summed."""
 
     @jax.custom_vjp
     def dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
-        return x[order // copies]
+        return _taken(x, order // copies, platform)
 
     def forward(x: jax.Array, order: jax.Array, inverse: jax.Array) -> Any:
-        return x[order // copies], inverse
+        return _taken(x, order // copies, platform), inverse
 
     def backward(inverse: jax.Array, gradient: jax.Array) -> Any:
-        back = gradient[inverse].reshape(-1, copies, gradient.shape[-1])
+        back = _taken(gradient, inverse, platform).reshape(-1, copies, gradient.shape[-1])
         return jnp.sum(back, axis=1), None, None
 
     dispatch.defvjp(forward, backward)
     return dispatch(x, order, inverse)
+
+
+def _taken(rows: jax.Array, places: jax.Array, platform: str) -> jax.Array:
+    """The ``rows`` at ``places``. On TPUs a kernel of its own writes them to memory: XLA fuses no
+    op with it that reads them. Libraries for GPUs add rows up, and convert them, as they read
+    them."""
+    found = rows[places]
+    return jax.lax.optimization_barrier(found) if platform == "tpu" else found

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from shardcore.bench.launches import launched_share
 from shardcore.bench.rows import Row, read_rows
 from shardcore.calculus.hardware import hardware
 from shardcore.errors import Diagnostic, LoweringError
@@ -211,8 +212,9 @@ class _Table:
         """The cost of a row, and that after calibration."""
         key = repr((run, row.chip, row.columns["topology"], row.columns["slices"]))
         if key not in self._known:
-            chip = chip_of(row, run)
-            measurement = _measurement(row, _program(run), chip)
+            program = _program(run)
+            chip = chip_of(row, run, program)
+            measurement = _measurement(row, program, chip)
             cost, calibrated = measurement.cost(chip), None
             if row.chip in self._products:
                 shares = replace(chip.achieved, products=self._products[row.chip])
@@ -236,8 +238,9 @@ def _calibrated(rows: Sequence[Row]) -> dict[str, Mapping[str, float]]:
             run = training_of(row)
         except NotBuiltError:
             continue
-        chip = chip_of(row, run)
-        fit = calibrate([_measurement(row, _program(run), chip)], chip)
+        program = _program(run)
+        chip = chip_of(row, run, program)
+        fit = calibrate([_measurement(row, program, chip)], chip)
         found[row.chip] = fit.chip.achieved.products
     return found
 
@@ -259,8 +262,14 @@ def _measurement(row: Row, program: Partitioned, chip: Hardware) -> Measurement:
     return Measurement(row.name, program, measured_seconds(row) or 0.0, options)
 
 
-def chip_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Hardware:
-    """Return the chip of ``row``, which overlaps collectives as libraries do for such a run."""
+def chip_of(
+    row: Row,
+    run: Training,
+    program: Partitioned | None = None,
+    hardware_file: Path = CHIPS_FILE,
+) -> Hardware:
+    """Return the chip of ``row``, which overlaps collectives as libraries do for such a run.
+    Without its ``program`` the host launches all kernels of an eager run."""
     chip = hardware(row.chip, hardware_file)
     if not run.by_hand and not row.is_torchtitan:
         return chip
@@ -268,7 +277,9 @@ def chip_of(row: Row, run: Training, hardware_file: Path = CHIPS_FILE) -> Hardwa
         chip.achieved, overlaps_network=True, splits_collectives=run.splits_collectives
     )
     if run.eager:
-        shares = replace(shares, op_seconds=LAUNCH_SECONDS, group_seconds=LAUNCH_SECONDS)
+        share = launched_share(program, chip, run.graphs) if program is not None else 1.0
+        start = share * LAUNCH_SECONDS + (1 - share) * shares.op_seconds
+        shares = replace(shares, op_seconds=start, group_seconds=LAUNCH_SECONDS)
     return replace(chip, achieved=shares)
 
 

@@ -11,13 +11,22 @@ import jax.numpy as jnp
 
 NARROW = {
     "fp8": jnp.float8_e4m3fn,
+    "fp8_full": jnp.float8_e4m3fn,
     "mxfp8": jnp.float8_e4m3fn,
     "nvfp4": jnp.float4_e2m1fn,
 }
-"""The operand types for each ``dtype`` of a run."""
+"""The operand types for each ``dtype`` of a run; ``fp8_full`` is what MaxText calls so."""
 
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}
 """Elements per scale; for other types the scale of the tensor is known beforehand."""
+
+IN_RANGE = ("nvfp4",)
+"""Types whose scales of blocks are narrow too, so that a tensor has a scale besides: its largest
+element, for which it is read once more (arXiv 2509.25149)."""
+
+BY_CHANNEL = ("fp8_full",)
+"""Types in which gradients have a scale for each channel of the result, so that they are scaled for
+each product; weights and activations have known scales."""
 
 
 Multiply = Callable[[str, jax.Array, jax.Array], jax.Array]
@@ -110,7 +119,8 @@ def _forward(
     weights: Arrays,
     narrow: Arrays,
 ) -> Any:
-    small = scaled(x, dtype)
+    x = _in_range(x, dtype)
+    small = _in_blocks(x, dtype)
     found = tuple(multiply(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
     return found, (_over_tokens(x, small, dtype), narrow)
 
@@ -123,10 +133,14 @@ def _backward(
     for spec, w, gradient in zip(specs, weights, gradients, strict=True):
         operands, result = spec.split("->")
         left, right = operands.split(",")
-        small = scaled(gradient, dtype)
+        gradient = _in_range(gradient, dtype)
+        small = _in_channels(gradient, dtype, -1)
         part = multiply(f"{result},{right}->{left}", small, w)
         of_x = part if of_x is None else of_x + part
-        across = _over_tokens(gradient, small, dtype)
+        if dtype in BY_CHANNEL:
+            across = _in_channels(gradient, dtype, 1)
+        else:
+            across = _over_tokens(gradient, small, dtype)
         of_weights.append(multiply(f"{left},{result}->{right}", x, across))
     return of_x, tuple(of_weights), None
 
@@ -138,12 +152,28 @@ def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:
     """``x`` for a sum over tokens, its second dim: scales of blocks have to lie along it."""
     if dtype not in BLOCKS:
         return small
-    return jnp.swapaxes(scaled(jnp.swapaxes(x, 1, -1), dtype), 1, -1)
+    return jnp.swapaxes(_in_blocks(jnp.swapaxes(x, 1, -1), dtype), 1, -1)
 
 
 def scaled(x: jax.Array, dtype: str) -> jax.Array:
     """``x`` in the narrow type of ``dtype``; each block of its last dim is divided by its largest
     element."""
+    return _in_blocks(_in_range(x, dtype), dtype)
+
+
+def _in_range(x: jax.Array, dtype: str) -> jax.Array:
+    """``x`` over its largest element, which is found before, if blocks have narrow scales."""
+    return x / jnp.max(jnp.abs(x)) if dtype in IN_RANGE else x
+
+
+def _in_channels(x: jax.Array, dtype: str, dim: int) -> jax.Array:
+    """``x`` in the narrow type; over its largest element along ``dim``, if channels have scales."""
+    if dtype in BY_CHANNEL:
+        x = x / jnp.max(jnp.abs(x), axis=dim, keepdims=True)
+    return _in_blocks(x, dtype)
+
+
+def _in_blocks(x: jax.Array, dtype: str) -> jax.Array:
     block = BLOCKS.get(dtype)
     if block is None or x.shape[-1] % block:
         return x.astype(NARROW[dtype])

@@ -12,7 +12,7 @@ from shardcore.bench.rows import Row
 from shardcore.bench.training import AXES, Remat, Training
 
 _KEPT = {"query": "query", "key": "key", "value": "value", "out": "out", "out_proj": "out"}
-_KEPT["decoder_layer_input"] = "layer_input"
+_KEPT |= {"mlpwo": "down", "decoder_layer_input": "layer_input"}
 _EVERY_SECOND = ("query", "value", "context", "gate", "down")
 """What torchtitan's selective op recomputation keeps: attention, and every second product."""
 
@@ -49,7 +49,8 @@ def training_of(row: Row) -> Training:
     is_tpu = row.chip.startswith("tpu")
     if row.dtype not in (*NARROW, "bf16", "fp16"):
         raise NotBuiltError(f"products of {row.dtype} are not modelled")
-    remat = _remat(column["remat"])
+    kept = (option for option in row.options if option.endswith(("=device", "=offload")))
+    remat = _remat("; ".join([column["remat"], *kept]))
     sizes = _by_hand(row) if by_hand else _by_constraints(row)
     shards = math.prod(sizes.get(axis, 1) for axis in ("data", "fsdp", "expert"))
     batch = row.number_of("global_batch")
@@ -62,7 +63,7 @@ def training_of(row: Row) -> Training:
         row.number_of("seq"),
         remat,
         "tpu" if is_tpu else "cuda",
-        row.dtype,
+        "fp8_full" if is_tpu and row.dtype == "fp8" else row.dtype,
         # Megatron-LM, torchtitan, and MaxText's runs on GPUs unroll layers in Python.
         scan=is_tpu,
         iota=is_tpu,
@@ -76,6 +77,7 @@ def training_of(row: Row) -> Training:
         eager=by_hand
         and any(kind.experts for kind in model.kinds)
         and "cuda_graph_impl=full_iteration" not in row.options,
+        graphs=row.option("cuda_graph_scope"),
         at_once=2 if "moe_a2a_overlap" in row.options else 1,
         loss_op_by_op=row.is_torchtitan,
         splits_collectives="tp_comm_overlap" in row.options,

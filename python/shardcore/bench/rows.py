@@ -114,6 +114,11 @@ class Row:
         """The options of the run's recipe that its program has, by their names there."""
         return _list(self.columns["options"])
 
+    def option(self, name: str) -> tuple[str, ...]:
+        """The values of the option ``name``, which are separated by commas."""
+        found = [each.partition("=") for each in self.options]
+        return tuple(value for key, _, text in found if key == name for value in text.split(","))
+
     @property
     def assumed(self) -> list[str]:
         """Assumptions for its program where the source gives no value."""

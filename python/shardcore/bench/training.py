@@ -94,6 +94,8 @@ class Training:
     eager: bool = False
     """Whether the host launches each kernel, and each product of an expert, while the device
     waits."""
+    graphs: tuple[str, ...] = ()
+    """The scopes whose kernels the host replays as graphs; see :mod:`shardcore.bench.launches`."""
     loss_op_by_op: bool = False
     """Whether the loss is computed op by op on logits in float32, as by
     ``torch.nn.functional.cross_entropy``, and not in one kernel."""

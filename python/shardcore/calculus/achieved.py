@@ -62,7 +62,7 @@ class Achieved:
     units: int = 1
     """The number of matrix units, each of which computes one tile at a time."""
     depth_overhead: float = 0.0
-    """The overhead of starting and ending a tile, in units of the contracting size."""
+    """The overhead of starting and ending a tile, in units of the contracting size in bf16."""
     group_tile: float = 0.0
     """The tile of kernels of grouped products, in rows: each group takes one tile more than its
     rows fill, as groups do not begin at multiples of it."""
@@ -135,8 +135,11 @@ class Achieved:
         """Return the share of FLOP/s that large products of elements of type ``dtype`` reach."""
         return self.products.get(canonical_dtype(dtype), self.products.get("bf16", 1.0))
 
-    def shape_share(self, batch: int, rows: int, columns: int, depth: int) -> float:
-        """Return the share of the tiles' capacity that a product of these sizes uses.
+    def shape_share(
+        self, batch: int, rows: int, columns: int, depth: int, rate: float = 1.0
+    ) -> float:
+        """Return the share of the tiles' capacity that a product of these sizes uses. Its FLOP/s
+        are ``rate`` times those of bf16: starting and ending a tile takes as long for all types.
 
         >>> Achieved(tile=(128, 128, 1), units=4).shape_share(1, 64, 512, 4096)
         0.5
@@ -155,7 +158,7 @@ class Achieved:
             tiles *= max(1, min(self.units // tiles, counts[2] // SPLIT_TILES))
             waves = -(-tiles // self.units)
             best = max(best, filled * tiles / (waves * self.units))
-        return best * sizes[2] / (sizes[2] + self.depth_overhead)
+        return best * sizes[2] / (sizes[2] + self.depth_overhead * rate)
 
     def grouped_share(self, size: int) -> float:
         """Return the share for a grouped product with ``size`` rows in each group.

@@ -134,9 +134,9 @@ class Rates:
         """Seconds of computation at achieved rates; ``peak`` is the seconds at the peak."""
         shares = self.chip.achieved
         if kind.unit in MATRIX_UNITS:
-            share = self._flops(kind.dtype)[1]
+            flops, share = self._flops(kind.dtype)
             if kind.sizes is not None:
-                share *= shares.shape_share(*kind.sizes)
+                share *= shares.shape_share(*kind.sizes, flops / self._flops("bf16")[0])
             if kind.unit in GROUPED and kind.sizes is not None:
                 share *= shares.grouped_share(kind.sizes[GROUPED[kind.unit]])
             if kind.unit == "convolution":

@@ -49,6 +49,8 @@ _NAMED = {
 
 _POLICIES = ("full", "none", "minimal", "minimal_flash", "minimal_with_context", "custom")
 _NARROW = ("fp8", "fp8_full", "fp8_gpu", "nanoo_fp8", "te_fp8_delayedscaling")
+"""The values of ``quantization`` with products in 8-bit floats; only ``fp8_full`` finds the scales
+of gradients in the step."""
 _WHOLE_STEP = ("int8", "int8w", "intmp", "int4", "int4w")
 
 
@@ -163,6 +165,7 @@ def step_of(
         )
     is_tpu = chips.hardware.startswith("tpu")
     quantization = config.text("quantization", ("", *_NARROW, *_WHOLE_STEP))
+    narrow = "fp8_full" if quantization == "fp8_full" else "fp8"
     run = Training(
         model,
         sizes,
@@ -170,7 +173,7 @@ def step_of(
         config.number("max_target_length"),
         _remat(config),
         "tpu" if is_tpu else "cuda",
-        "fp8" if quantization in _NARROW else "bf16",
+        narrow if quantization in _NARROW else "bf16",
         scan=config.flag("scan_layers"),
         iota=config.flag("use_iota_embed"),
         flash=config.text("attention") != "dot_product",
