@@ -1,9 +1,11 @@
 """What XLA's compilers for GPUs and TPUs make of programs, kept in a file for each chip.
 
 `figures_h100.json` has the models of `tests.shardy.xla` for eight H100, `figures_v5e.json`,
-`figures_v6e.json` and `figures_v5p.json` for eight TPUs. `figures_v5e.json` also has the programs
-in `large/`: training steps, prefill, decoding and single layers of the size of real ones, for a
-mesh of 2 by 4. Some of the models fit into the vector memory of a core as a whole. Figures are kept
+`figures_v6e.json` and `figures_v5p.json` for eight TPUs. Those of H100 and v5e also have the
+programs in `large/`: training steps, prefill, decoding and single layers of the size of real ones,
+for a mesh of 2 by 4; and those in `more/`, of the same sizes, which were compiled when the rules
+for the others had been made. Some of the models fit into the vector memory of a core as a whole.
+Figures are kept
 with a hash of the text that they are of. `python -m tests.accelerators --measure` and
 `python -m tests.accelerators.tpus --chip v5e --measure` write them again, where the compilers are
 installed.
@@ -30,7 +32,7 @@ from tests.shardy.xla.measured import key
 
 CHIPS = {"h100": "h100", "v5e": "tpu-v5e", "v6e": "tpu-v6e", "v5p": "tpu-v5p"}
 """The names of the chips in costs, by those in the names of files."""
-_LARGE = Path(__file__).with_name("large")
+_LARGE, _MORE = (Path(__file__).with_name(name) for name in ("large", "more"))
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,27 @@ def compiled(chip: str) -> list[str]:
     return [name for name in models() if kept(chip)[name].error is None]
 
 
-def large() -> list[str]:
-    """Programs of the size of real ones."""
-    return sorted(file.name.removesuffix(".mlir.gz") for file in _LARGE.glob("*.gz"))
+def large(chip: str) -> list[str]:
+    """The programs of the size of real ones that were compiled for a chip."""
+    return _compiled_in(_LARGE, chip)
+
+
+def more(chip: str) -> list[str]:
+    """Those that were compiled when the rules for the others had been made."""
+    return _compiled_in(_MORE, chip)
+
+
+def _compiled_in(folder: Path, chip: str) -> list[str]:
+    names = sorted(file.name.removesuffix(".mlir.gz") for file in folder.glob("*.gz"))
+    return [name for name in names if name in kept(chip) and kept(chip)[name].error is None]
 
 
 def text(name: str) -> str:
     """The program called `name`."""
-    file = _LARGE / f"{name}.mlir.gz"
-    return gzip.decompress(file.read_bytes()).decode() if file.exists() else model_rows.text(name)
+    for file in (folder / f"{name}.mlir.gz" for folder in (_LARGE, _MORE)):
+        if file.exists():
+            return gzip.decompress(file.read_bytes()).decode()
+    return model_rows.text(name)
 
 
 def compile_on(chip: str, text: str, **options: Any) -> CompiledProgram:

@@ -22,13 +22,12 @@ from tests.accelerators.measured import (
     large,
     measure_all,
     models,
+    more,
     path,
     text,
 )
 
 TPUS = [chip for chip in CHIPS if CHIPS[chip].startswith("tpu")]
-WITH_LARGE = "v5e"
-"""The chip for which the large programs are compiled."""
 
 
 def cost(chip: str, name: str) -> shardcore.Cost:
@@ -60,10 +59,8 @@ def near_collectives(chip: str) -> list[dict[str, bool]]:
 
 def show(chip: str) -> None:
     """Print ratios."""
-    groups = {"models": compiled(chip)}
-    if chip == WITH_LARGE:
-        groups["large programs"] = large()
-    for kind, names in groups.items():
+    groups = {"models": compiled(chip), "large programs": large(chip), "more": more(chip)}
+    for kind, names in ((kind, names) for kind, names in groups.items() if names):
         found = ratios(chip, names)
         reserved = of_reserved(chip, found)
         for name, ratio in sorted(found.items(), key=lambda row: row[1]):
@@ -80,12 +77,11 @@ def show(chip: str) -> None:
 def main() -> None:
     """Show or measure."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--chip", choices=TPUS, default=WITH_LARGE)
+    parser.add_argument("--chip", choices=TPUS, default="v5e")
     parser.add_argument("--measure", action="store_true", help=f"write {path('CHIP').name}")
     options = parser.parse_args()
     if options.measure:
-        more = large() if options.chip == WITH_LARGE else []
-        measure_all(options.chip, [*models(), *more])
+        measure_all(options.chip, [*models(), *large(options.chip), *more(options.chip)])
     else:
         show(options.chip)
 
