@@ -220,6 +220,8 @@ def test_a_patched_file_has_the_cost_of_the_plan(
     monkeypatch.chdir(tmp_path)
     Path("user_step.py").write_text(STEP)
     plan = ["plan", "user_step.py:build", "--hardware", "tpu-v5p", "--seconds", "60"]
+    # What is sharded otherwise than its states needs no constraint.
+    plan += ["--limits", "x=data,fsdp", "y=data,fsdp"]
     assert main([*plan, "--json"]) == 0
     wanted = json.loads(capsys.readouterr().out)
     assert wanted["constraints"]

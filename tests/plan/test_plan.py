@@ -12,6 +12,7 @@ import pytest
 import shardcore
 from shardcore import Module, PlanError
 from shardcore.cli import main
+from shardcore.plan.trials import OBJECTIVES
 
 from tests.plan.programs import bare, mlp, mlp_step, with_small_argument
 from tests.session.test_session import CALLBACK
@@ -39,6 +40,16 @@ def test_of_plans_that_send_nothing_the_fastest_is_taken() -> None:
     assert plan.kind != "replicated"
     replicated = next(each for each in plan.alternatives if each.kind == "replicated")
     assert replicated.reason == "the step is longer"
+
+
+def test_the_step_with_what_overlaps_is_minimized() -> None:
+    options: dict[str, Any] = {"mesh": {"x": 8}, "seconds": 60}
+    whole = shardcore.plan(mlp_step(4096, 1024, 4096), CHIP, **options)
+    found = shardcore.plan(mlp_step(4096, 1024, 4096), CHIP, minimize="step", **options)
+    assert found.objective == "step"
+    assert found.value == found.cost.step_seconds <= whole.cost.step_seconds
+    assert found.bound <= found.value
+    assert "bound        no plan is below" in str(found)
 
 
 def test_its_result_is_that_of_its_annotations() -> None:
@@ -334,10 +345,10 @@ def test_the_best_so_far_is_returned_when_the_time_is_up_or_interrupted() -> Non
     assert "no less than 2.87 ms" in seen[0]
 
 
-@pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
+@pytest.mark.parametrize("minimize", ["time", "step", "memory", "bytes"])
 def test_what_is_minimized_is_the_least_of_all_tried(minimize: str) -> None:
     plan = shardcore.plan(mlp(), CHIP, devices=4, minimize=minimize)
-    figure = {"time": "serial_seconds", "memory": "peak_bytes", "bytes": "comm_bytes"}[minimize]
+    figure = OBJECTIVES[minimize]
     others = [
         getattr(each.figures, figure) for each in plan.alternatives if "fit" not in each.reason
     ]

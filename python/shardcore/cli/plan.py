@@ -20,7 +20,7 @@ from shardcore.cli.options import (
 from shardcore.cli.where import add_hardware, cost_options, mesh
 from shardcore.units import parse_bytes
 
-_OBJECTIVES = ("time", "memory", "bytes", "slowest-link")
+_OBJECTIVES = ("time", "step", "memory", "bytes", "slowest-link")
 
 
 def add(commands: Any) -> None:

@@ -270,6 +270,7 @@ class Lowered:
             keeps_constraints: whether the function's own constraints stay.
             pipeline: the code of a pipeline, of :func:`shardcore.pipeline.to_python`, that takes
                 the place of the scan over the layers; their number, and that of micro-batches.
+                Values in the layers are not constrained.
             wrap: makes a layer of it that keeps what is chosen for the backward pass.
 
         Raises:
@@ -289,7 +290,7 @@ class Lowered:
             own = self._pipelined(pipeline, over, wrap)
         found = applied(own, shardings, wanted, over, keeps_constraints=keeps_constraints)
         missing = next((each for each in wanted if not each.is_found), None)
-        if missing is not None:
+        if missing is not None and pipeline is None:
             said = f"no {missing.primitive} of shape {missing.shape} is traced"
             raise mistake("lowering", f"{said} at {missing.location}", "plan the function anew")
         return found

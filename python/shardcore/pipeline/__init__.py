@@ -3,6 +3,7 @@
 ========================  =====================================================================
 :mod:`~.orders`           the order in which each stage runs its tasks, by schedule
 :mod:`~.zero_bubble`      orders that fill waiting with gradients of parameters
+:mod:`~.flow`             when tasks start, in a given order
 :mod:`~.schedules`        :func:`run`: what each stage does when, exactly
 :mod:`~.units`            finds the layers of a program of one device
 :mod:`~.repeated_blocks`  equal consecutive blocks of ops

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from itertools import accumulate
 
 import numpy as np
@@ -20,11 +19,9 @@ def parts(layers: Layers, cut: Cut) -> list[Part]:
     """Return the cost of each chunk; the first chunk includes what comes before the layers, the
     last what comes after them.
     """
-    ends = list(accumulate(cut))
-    found = [
-        reduce(Part.__add__, layers.layers[end - size : end], Part())
-        for end, size in zip(ends, cut, strict=True)
-    ]
+    sums = layers.sums
+    ends = accumulate(cut)
+    found = [sums[end] - sums[end - size] for end, size in zip(ends, cut, strict=True)]
     found[0] = layers.before + found[0]
     found[-1] = found[-1] + layers.after
     return found
@@ -69,7 +66,7 @@ def cut(
     count = len(layers.layers)
     if chunks > count:
         return None
-    sums = list(accumulate(layers.layers, Part.__add__, initial=Part()))
+    sums = layers.sums
     times = [seconds(part, micro_batches) for part in sums]
     ends = seconds(layers.before, micro_batches), seconds(layers.after, micro_batches)
     last = chunks - 1

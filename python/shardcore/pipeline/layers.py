@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, Op, Result, Value
+from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.pipeline.labels import (
     BEFORE,
@@ -61,11 +63,13 @@ class Part:
 
     def __add__(self, other: Part) -> Part:
         """Return the sums."""
-        return Part(**{name: at + getattr(other, name) for name, at in vars(self).items()})
+        its = vars(other)
+        return _part({name: at + its[name] for name, at in vars(self).items()})
 
     def __sub__(self, other: Part) -> Part:
         """Return the differences."""
-        return Part(**{name: at - getattr(other, name) for name, at in vars(self).items()})
+        its = vars(other)
+        return _part({name: at - its[name] for name, at in vars(self).items()})
 
     def at_least_nothing(self) -> Part:
         """Return it with 0 for what is below."""
@@ -90,6 +94,13 @@ class Part:
     def record(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {**vars(self), "seconds": self.seconds}
+
+
+def _part(fields: dict[str, Any]) -> Part:
+    """A part with ``fields``, which are all that it has: sums are made by the million."""
+    found = object.__new__(Part)
+    vars(found).update(fields)
+    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,6 +136,11 @@ class Layers:
         """Return them with the seconds of so many micro-batches one after the other; without
         :attr:`in_micro_batches` these take as long as the whole batch."""
         return self if self.in_micro_batches is None else self.in_micro_batches(micro_batches)
+
+    @cached_property
+    def sums(self) -> tuple[Part, ...]:
+        """The sum of the first layers, for each number of them from 0 on."""
+        return tuple(accumulate(self.layers, Part.__add__, initial=Part()))
 
     @property
     def seconds(self) -> float:

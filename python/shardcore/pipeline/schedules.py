@@ -8,15 +8,17 @@ schedule, each as soon as its inputs have arrived.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from shardcore.bounded import shown
 from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic, PlanError
-from shardcore.pipeline.orders import ORDERS, SPLIT, Chunk, Order, Slot, seconds
-from shardcore.pipeline.zero_bubble import zero_bubble
+from shardcore.pipeline.flow import Flow
+from shardcore.pipeline.orders import ORDERS, SPLIT, Chunk
+from shardcore.pipeline.zero_bubble import greedy, lagging
 
 SCHEDULES = (*ORDERS, *SPLIT)
 """The schedules, as :mod:`shardcore.pipeline.orders` describes them."""
@@ -49,18 +51,25 @@ class Timeline:
     """The chunks, in model order."""
     finish: tuple[float, ...]
     """Seconds of each stage at the end of the step, such as for its optimizer."""
-    tasks: tuple[Task, ...]
-    """The tasks of each stage in execution order, stage by stage."""
+    flow: Flow = field(repr=False)
+    """The order of the tasks."""
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """The tasks of each stage in execution order, stage by stage."""
+        return tuple(
+            Task(stage, slot.chunk, slot.micro_batch, slot.phase, start, end)
+            for stage, slot, start, end in self.flow.tasks(self.chunks, self._times[0])
+        )
 
     @cached_property
     def spans(self) -> tuple[tuple[float, float], ...]:
         """For each stage the start of its first task, and its end of the step."""
-        starts, ends = [float("inf")] * self.stages, [0.0] * self.stages
-        for task in self.tasks:
-            starts[task.stage] = min(starts[task.stage], task.start)
-            ends[task.stage] = max(ends[task.stage], task.end)
-        ends = [end + more for end, more in zip(ends, self.finish, strict=True)]
-        return tuple(zip(starts, ends, strict=True))
+        starts, ends = self._times
+        return tuple(
+            (starts[self.flow.first(stage)], end + more)
+            for stage, (end, more) in enumerate(zip(ends, self.finish, strict=True))
+        )
 
     @property
     def step_seconds(self) -> float:
@@ -79,8 +88,9 @@ class Timeline:
     def bubbles(self) -> tuple[float, ...]:
         """For each stage the share of the step in which it waits."""
         busy = list(self.finish)
-        for task in self.tasks:
-            busy[task.stage] += task.end - task.start
+        for number, chunk in enumerate(self.chunks):
+            once = chunk.forward + chunk.backward_input + chunk.backward_weight
+            busy[number % self.stages] += once * self.micro_batches
         step = self.step_seconds
         return tuple(max(0.0, 1 - each / step) if step else 0.0 for each in busy)
 
@@ -134,21 +144,25 @@ class Timeline:
     def _repr_svg_(self) -> str:
         return self.svg()
 
+    @cached_property
+    def _times(self) -> tuple[list[float], list[float]]:
+        """The seconds at which tasks start, and at which each stage has run its last."""
+        return self.flow.starts(self.chunks)
+
     def _peaks(self, sizes: Sequence[float]) -> list[float]:
         """The live maximum on each stage if a micro-batch takes ``sizes`` of each chunk from the
         start of its forward pass to the end of the last phase of its backward pass.
         """
-        last = "W" if self.schedule in SPLIT else "B"
-        live, peaks = [0.0] * self.stages, [0.0] * self.stages
-        # A stage runs one task at a time, and its tasks are sorted by time.
-        for task in self.tasks:
-            stage = task.stage
-            if task.phase == "F":
-                live[stage] += sizes[task.chunk]
-                peaks[stage] = max(peaks[stage], live[stage])
-            elif task.phase == last:
-                live[stage] -= sizes[task.chunk]
-        return peaks
+        return [most_kept(self.flow, stage, sizes) for stage in range(self.stages)]
+
+
+def most_kept(flow: Flow, stage: int, sizes: Sequence[float]) -> float:
+    """Return the most that ``stage`` keeps at once; a micro-batch takes ``sizes`` of each chunk."""
+    own = sizes[stage :: len(flow.order)]
+    return max(
+        sum(count * size for count, size in zip(state, own, strict=True))
+        for state in flow.live[stage]
+    )
 
 
 def run(
@@ -178,16 +192,40 @@ def run(
     """
     check(schedule, len(chunks), stages, micro_batches)
     times = tuple(chunks)
-    if schedule in SPLIT:
-        orders = zero_bubble(times, stages, micro_batches, SPLIT.index(schedule) + 1)
-    else:
-        orders = [ORDERS[schedule](stages, len(chunks) // stages, micro_batches)]
     ends = tuple(finish) if finish is not None else (0.0,) * stages
     found = [
-        Timeline(schedule, stages, micro_batches, times, ends, _timed(order, times, stages))
-        for order in orders
+        Timeline(schedule, stages, micro_batches, times, ends, flow)
+        for flow in _flows(schedule, times, stages, micro_batches)
     ]
     return min(found, key=lambda each: (each.step_seconds, each.period_seconds))
+
+
+_MOST_FLOWS = 64
+
+
+@lru_cache(_MOST_FLOWS)
+def flow_of(schedule: str, stages: int, turns: int, micro_batches: int) -> Flow:
+    """Return the order of a schedule that is not one of :data:`~.orders.SPLIT`."""
+    return Flow(ORDERS[schedule](stages, turns, micro_batches), stages * turns)
+
+
+@lru_cache(_MOST_FLOWS)
+def _lagging(stages: int, micro_batches: int, times: int) -> Flow:
+    return Flow(lagging(stages, micro_batches, times), stages)
+
+
+def _flows(
+    schedule: str, chunks: tuple[Chunk, ...], stages: int, micro_batches: int
+) -> Iterator[Flow]:
+    """The orders of a schedule; which of several is best depends on the times."""
+    if schedule not in SPLIT:
+        yield flow_of(schedule, stages, len(chunks) // stages, micro_batches)
+        return
+    times_memory = SPLIT.index(schedule) + 1
+    for times in range(times_memory + 1):
+        yield _lagging(stages, micro_batches, times)
+    for order in greedy(chunks, stages, micro_batches, times_memory):
+        yield Flow(order, stages)
 
 
 def check(schedule: str, chunks: int, stages: int, micro_batches: int) -> None:
@@ -225,44 +263,3 @@ def check(schedule: str, chunks: int, stages: int, micro_batches: int) -> None:
             f"{schedule} needs a micro-batch for each of {stages} stages, not {micro_batches}",
             f"take {stages} or more",
         )
-
-
-def _timed(order: Order, chunks: tuple[Chunk, ...], stages: int) -> tuple[Task, ...]:
-    """Start the tasks of each stage in ``order``, each as soon as possible."""
-    last = len(chunks) - 1
-    splits = any(slot.phase == "W" for slot in order[0])
-    arrived: dict[Slot, float] = {Slot("F", 0, m): 0.0 for m in range(len(order[0]))}
-    ways: dict[tuple[int, int], float] = {}
-    free, places = [0.0] * stages, [0] * stages
-    found: list[list[Task]] = [[] for _ in range(stages)]
-    # The start of a task depends only on its inputs, not on the order of this loop: each stage
-    # # proceeds until an input is missing, and again when one arrives.
-    waiting = list(range(stages))
-
-    def deliver(slot: Slot, at: float, sender: int, seconds: float) -> None:
-        receiver = slot.chunk % stages
-        if receiver != sender:
-            at = max(at, ways.get((sender, receiver), 0.0)) + seconds
-            ways[sender, receiver] = at
-            waiting.append(receiver)
-        arrived[slot] = at
-
-    while waiting:
-        stage = waiting.pop()
-        tasks, slots = found[stage], order[stage]
-        while places[stage] < len(slots) and slots[places[stage]] in arrived:
-            slot = slots[places[stage]]
-            phase, chunk, m = slot
-            start = max(free[stage], arrived[slot])
-            end = free[stage] = start + seconds(phase, chunks[chunk], splits)
-            tasks.append(Task(stage, chunk, m, phase, start, end))
-            places[stage] += 1
-            if phase == "F" and chunk < last:
-                deliver(Slot("F", chunk + 1, m), end, stage, chunks[chunk].send)
-            elif phase == "F":
-                arrived[Slot("B", chunk, m)] = end
-            elif phase == "B":
-                if chunk:
-                    deliver(Slot("B", chunk - 1, m), end, stage, chunks[chunk - 1].send)
-                arrived[Slot("W", chunk, m)] = end
-    return tuple(task for tasks in found for task in tasks)

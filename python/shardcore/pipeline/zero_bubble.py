@@ -8,22 +8,11 @@ from collections.abc import Sequence
 from shardcore.pipeline.orders import Chunk, Order, Slot, seconds
 
 
-def zero_bubble(
-    chunks: Sequence[Chunk], stages: int, micro_batches: int, times_memory: int
-) -> list[Order]:
-    """Return candidate orders that keep as many micro-batches as the first stage of ``1f1b``, or
-    twice as many minus one; which one is best depends on the times.
-    """
-    most = min(times_memory * (stages - 1) + 1, micro_batches)
-    found = [_lagging(stages, micro_batches, times) for times in range(times_memory + 1)]
-    found += [_greedy(chunks, stages, micro_batches, most, patient) for patient in (False, True)]
-    return found
-
-
-def _lagging(stages: int, micro_batches: int, times: int) -> Order:
-    """``1f1b`` in which a stage is ahead by ``times`` as many forward passes as there are stages
-    after it, and delays its gradients of parameters by as many micro-batches as there are stages
-    before it. Without any ``times``, these follow the gradient of the input at once.
+def lagging(stages: int, micro_batches: int, times: int) -> Order:
+    """Return the order of ``1f1b`` in which a stage is ahead by ``times`` as many forward passes as
+    there are stages after it, and delays its gradients of parameters by as many micro-batches as
+    there are stages before it. Without any ``times``, these follow the gradient of the input at
+    once.
     """
 
     def order(stage: int) -> list[Slot]:
@@ -39,6 +28,16 @@ def _lagging(stages: int, micro_batches: int, times: int) -> Order:
         return [*found, *(Slot("W", stage, m) for m in range(micro_batches - late, micro_batches))]
 
     return [order(stage) for stage in range(stages)]
+
+
+def greedy(
+    chunks: Sequence[Chunk], stages: int, micro_batches: int, times_memory: int
+) -> list[Order]:
+    """Return orders that depend on the times of chunks and keep as many micro-batches as the first
+    stage of ``1f1b``, or twice as many minus one.
+    """
+    most = min(times_memory * (stages - 1) + 1, micro_batches)
+    return [_greedy(chunks, stages, micro_batches, most, patient) for patient in (False, True)]
 
 
 def _greedy(

@@ -9,6 +9,7 @@
 :mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
 :mod:`~.alike`           classes of repeated layers, by how they are used
 :mod:`~.roles`           arguments that get one annotation
+:mod:`~.states`          arguments that are optimizer states
 :mod:`~.expressions`     values that a line of the user's constrains
 :mod:`~.pins`            values that are worth a constraint
 :mod:`~.expert_routing`  values that go to experts and come back
@@ -19,6 +20,7 @@
 :mod:`~.layers`          programs with fewer of their repeated layers
 :mod:`~.scorers`         evaluates on the whole program, or on fewer layers
 :mod:`~.trials`          what was evaluated
+:mod:`~.written`         the annotations of a layout as people write them
 :mod:`~.search`          the first evaluations, and local search
 :mod:`~.fewest`          the fewest annotations that make propagation give the plan
 :mod:`~.settled`         annotations that XLA completes alike
@@ -103,9 +105,10 @@ def plan(
         seconds: the time after which the best plan so far is returned; also after Ctrl-C.
         executor: where evaluations are made: any ``concurrent.futures.Executor``, by default
             threads of this process.
-        minimize: ``"time"``, the step without overlap; ``"memory"``, the peak; ``"bytes"``, what a
-            device sends; or ``"slowest-link"``, what it sends over the slowest links that the mesh
-            has, between slices or nodes where it lies on several.
+        minimize: ``"time"``, the step without overlap; ``"step"``, the step with what overlaps;
+            ``"memory"``, the peak; ``"bytes"``, what a device sends; or ``"slowest-link"``, what it
+            sends over the slowest links that the mesh has, between slices or nodes where it lies on
+            several.
         stages: with it plans with stages of a pipeline are searched, too, for the shortest step:
             ``"any"``, a number of stages or several to choose from, of which 1 is a plan without.
             The mesh is then that of a stage, of its share of ``devices``.

@@ -64,4 +64,6 @@ def _reason(trial: Trial, best: Trial) -> str:
     longer = [f"{what} {format_seconds(more)} longer" for what, more in parts if more > least]
     if longer and trial.rank[1] > best.rank[1]:
         return ", ".join(longer)
+    if trial.step() > best.step() and (row.peak_bytes or 0) <= (other.peak_bytes or 0):
+        return f"the step is {trial.step() / best.step() - 1:.1%} longer"
     return f"peak {format_bytes((row.peak_bytes or 0) - (other.peak_bytes or 0))} higher"

@@ -60,8 +60,8 @@ class Plan:
     """The best annotations that were found for a program; made by :func:`shardcore.plan`."""
 
     kind: str
-    """The kind of parallelism: ``"data"``, ``"fsdp"``, ``"tensor"``, ``"sequence"``, ``"expert"``,
-    ``"spatial"``, ``"mixed"`` or ``"replicated"``."""
+    """The kind of parallelism: ``"data"``, ``"fsdp"``, ``"zero"``, ``"tensor"``, ``"sequence"``,
+    ``"expert"``, ``"spatial"``, ``"mixed"`` or ``"replicated"``."""
     mesh: Mesh
     specs: Mapping[str, str]
     """The annotations as JAX writes them: for each pattern the text of a ``PartitionSpec``."""
@@ -72,7 +72,8 @@ class Plan:
     cost: Cost
     """The cost of a step under policy ``xla``, for the propagated program."""
     objective: str
-    """What was minimized: ``"time"``, ``"memory"``, ``"bytes"`` or ``"slowest-link"``."""
+    """What was minimized: ``"time"``, ``"step"``, ``"memory"``, ``"bytes"`` or
+    ``"slowest-link"``."""
     limit: float
     """Bytes of memory of a device."""
     bound: float
@@ -208,7 +209,7 @@ class Plan:
 
         With stages the scan over the layers becomes the loop of
         :func:`shardcore.pipeline.to_python` over :attr:`whole_mesh`, by ``gpipe`` or with several
-        chunks ``circular``, whichever schedule the plan has, and values are not constrained.
+        chunks ``circular``, whichever schedule the plan has, and values in it are not constrained.
 
         Raises:
             LoweringError: it was lowered from no function, there are not as many devices, or no
@@ -240,7 +241,7 @@ class Plan:
     @property
     def value(self) -> float:
         """The figure that was minimized, of this plan."""
-        if self.pipeline is not None:
+        if self.pipeline is not None or self.objective == "step":
             return self.step_seconds
         if self.objective == "memory":
             return self.cost.peak_bytes

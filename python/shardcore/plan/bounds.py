@@ -14,18 +14,40 @@ devices that can share it, those of mesh axes whose product divides its dims.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from shardcore._core import Mesh, Module, Port
 from shardcore.costs import Cost
+from shardcore.plan.objective import Wanted
 from shardcore.plan.products import products
-from shardcore.plan.relaxation import BYTES, Prices, least_extra
+from shardcore.plan.relaxation import BYTES, Prices, least_extra, seconds_of
 
 _SHARE = 0.9
 """A plan's peak is at least this part of an even share of the one-device peak: once divided, ops
 are fused and ordered a little differently."""
 _MOST_AXES = 4
 """With more axes than this, each dim is assumed to be divisible."""
+
+
+def of(wanted: Wanted, alone: Cost, ports: Sequence[Port], module: Callable[[], Module]) -> float:
+    """Return a figure that no plan is below, of what is minimized.
+
+    Args:
+        wanted: what the plan is for.
+        alone: the cost of the program without annotations.
+        ports: its arguments.
+        module: returns the program propagated as XLA does.
+    """
+    meshes = wanted.meshes
+    if wanted.minimize == "memory":
+        return least_bytes(ports, meshes)
+    if wanted.minimize == "slowest-link":
+        return 0.0
+    if wanted.minimize == "step":
+        # What products send may overlap with what is computed.
+        return alone.compute_seconds / max(mesh.num_devices for mesh in meshes)
+    seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
+    return least(module(), alone, meshes, wanted.limit, seconds, wanted.seconds)
 
 
 def least(

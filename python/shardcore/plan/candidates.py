@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shardcore._core import Mesh
@@ -80,11 +80,14 @@ def candidates(
     return sorted(found.values(), key=lambda each: each.rank(limit))
 
 
-def chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
+def chosen(
+    ranked: Sequence[Candidate], meanings: Meanings, *, every_usual: bool = False
+) -> list[Candidate]:
     """Return the layouts to evaluate: the commonly written ones, the first, the fastest, the first
     of each kind and of each mesh, those whose axes all shard the same, and those with the batch and
-    experts along one axis, also for each mesh."""
-    usual = [each for each in ranked if each.is_usual]
+    experts along one axis, also for each mesh; with ``every_usual`` commonly written ones of all
+    kinds for each mesh, though the model ranks them last."""
+    usual = list(_apart(each for each in ranked if each.is_usual))
     fastest = sorted(ranked, key=lambda each: each.estimate.seconds)[:_FASTEST]
     found = list(dict.fromkeys((*usual[:_USUAL], *ranked[:_FIRST], *fastest)))
     count: dict[object, int] = {}
@@ -93,6 +96,8 @@ def chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
         most: dict[object, int] = {each.kind: _EACH_KIND, mesh: _EACH_KIND}
         if each.is_usual:
             most["usual", mesh] = _EACH_MESH
+        if each.is_usual and every_usual:
+            most["usual", mesh, meanings.kinds(each.layout)] = _EACH_MESH
         is_uniform = len(set(each.layout.axes)) == 1 and len(mesh.axes) > 1
         if is_uniform:
             most["uniform"] = _UNIFORM
@@ -105,6 +110,18 @@ def chosen(ranked: Sequence[Candidate], meanings: Meanings) -> list[Candidate]:
                 found.append(each)
             count[key] += 1
     return found
+
+
+def _apart(ranked: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Those that differ in more than the mesh: if all axes shard the same, that is one axis."""
+    seen: set[tuple[int, ...]] = set()
+    for each in ranked:
+        if len({*each.layout.axes}) == 1:
+            [classes] = {*each.layout.axes}
+            if classes in seen:
+                continue
+            seen.add(classes)
+        yield each
 
 
 def _candidate(layout: Layout, model: Model, meanings: Meanings) -> Candidate:

@@ -86,7 +86,8 @@ class DimClasses:
             unnamed: the numbers of the arguments without paths.
             trips: the trip count of each loop, in program order.
         """
-        self._module: Module = result._as_xla(keep_ports=True)[0]
+        self.module: Module = result._as_xla(keep_ports=True)[0]
+        """The program, propagated as XLA does."""
         self._start: dict[Value, int] = {}
         self._parents: list[int] = []
         self._filled: set[int | None] = set()
@@ -97,8 +98,8 @@ class DimClasses:
         self._trips = iter(trips)
         entry: tuple[Value, ...] = ()
         returned: tuple[Value, ...] = ()
-        main = self._module.entry
-        for op in functions(self._module):
+        main = self.module.entry
+        for op in functions(self.module):
             self._visit_blocks(op, 1)
             if op.function == main:
                 [block] = op.regions[0]
@@ -190,7 +191,7 @@ class DimClasses:
             return None
         if signature not in self._rules:
             try:
-                self._rules[signature] = self._module.rule(op.results[0])
+                self._rules[signature] = self.module.rule(op.results[0])
             except ShardcoreError:
                 self._rules[signature] = _pointwise(op)
         return self._rules[signature]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from shardcore.plan.layouts import spec
-from shardcore.plan.roles import Role
+from shardcore.plan.roles import Role, is_within, wholes
 from shardcore.plan.settled import open_ports
-from shardcore.plan.trials import Stop, Trial, Trials
+from shardcore.plan.trials import Shardings, Stop, Trial, Trials
 from shardcore.session.paths import MANY, Pattern, steps
 
 Accepts = Callable[[Trial, Trial], bool]
@@ -25,6 +26,8 @@ def fewest(
     When the time is up, the remaining annotations stay.
     """
     current = _without_next_states(trials, best, roles, accepts)
+    if any(each is not None for each in wholes(roles)):
+        current = _with_states(trials, current, roles, accepts)
     for index in sorted(range(len(roles)), key=lambda index: roles[index].bytes):
         if current.shardings[index] is None:
             continue
@@ -40,6 +43,16 @@ def fewest(
     return current
 
 
+def _with_states(trials: Trials, best: Trial, roles: Sequence[Role], accepts: Accepts) -> Trial:
+    """``best`` with parameters sharded as their states are, if that is as good."""
+    fewer = list(best.shardings)
+    for number, whole in enumerate(wholes(roles)):
+        if whole is not None and fewer[number] is not None:
+            fewer[whole], fewer[number] = fewer[number], None
+    trial = _confirmed(trials, best, tuple(fewer), accepts)
+    return trial if accepts(trial, best) else best
+
+
 def _without_next_states(
     trials: Trials, best: Trial, roles: Sequence[Role], accepts: Accepts
 ) -> Trial:
@@ -48,13 +61,18 @@ def _without_next_states(
         None if role.donor is not None else dims
         for role, dims in zip(roles, best.shardings, strict=True)
     )
+    trial = _confirmed(trials, best, fewer, accepts)
+    return trial if accepts(trial, best) and accepts(best, trial) else best
+
+
+def _confirmed(trials: Trials, best: Trial, fewer: Shardings, accepts: Accepts) -> Trial:
+    """The evaluation of ``fewer``, on the whole program if it may be accepted; ``best`` when the
+    time is up."""
     try:
         [trial] = trials.run(best.mesh, [fewer])
-        if accepts(trial, best):
-            trial = trials.confirmed(trial)
+        return trials.confirmed(trial) if accepts(trial, best) else trial
     except Stop:
         return best
-    return trial if accepts(trial, best) and accepts(best, trial) else best
 
 
 def patterns(
@@ -70,9 +88,21 @@ def patterns(
         names: the paths of all arguments and results, which a pattern may match.
     """
     found = trials.edit(best.shardings)
+    apart = {
+        pattern
+        for role, dims in zip(roles, best.shardings, strict=True)
+        if dims is not None and is_within(role, roles)
+        for pattern in role.patterns
+    }
+    own = (
+        role
+        if is_within(role, roles)
+        else replace(role, patterns=tuple(each for each in role.patterns if each not in apart))
+        for role in roles
+    )
     several = [
         (role, spec(dims))
-        for role, dims in zip(roles, best.shardings, strict=True)
+        for role, dims in zip(own, best.shardings, strict=True)
         if dims is not None and len(role.patterns) > 1
     ]
     if not several:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore._core import Module, TensorSharding
 from shardcore.errors import LoweringError, PlanError
+from shardcore.plan import bounds
 from shardcore.plan.answer import Alternative, Plan
 from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
@@ -33,7 +34,7 @@ _VALUE = "%"
 """What the names of values begin with."""
 Figures = tuple[float, float, float]
 """Seconds of a step, and bytes at the peak of a device and of its host."""
-_LEAN_SHARE = 0.5
+_LEAN_SHARE = 0.7
 """The part of the time that is left in which shardings are searched for layers that keep
 nothing."""
 _FINAL_SHARE = 0.85
@@ -88,7 +89,7 @@ class Keeping:
         """Return those of the program that was read; ``None`` where what layers keep cannot be
         changed: it is no function of JAX, differentiates no loss, or has no layers."""
         source = reading.program.source
-        if wanted.minimize != "time" or not hasattr(source, "anew"):
+        if wanted.minimize not in ("time", "step") or not hasattr(source, "anew"):
             return None
         from shardcore.remat.step import Step
 
@@ -201,12 +202,16 @@ class Keeping:
 
 
 def without_stages(reading: Reading, wanted: Wanted) -> Plan:
-    """Return the best plan without stages, with layers that keep something else where nothing fits
-    otherwise, or where something faster does not.
+    """Return the best plan without stages, with layers that keep something else where nothing is
+    likely to fit otherwise, or where something faster does not.
 
     Raises:
         PlanError: nothing fits (``does-not-fit``).
     """
+    if bounds.likely_bytes(reading.alone, reading.ports, wanted.meshes) > wanted.limit:
+        keeping = Keeping.of(reading, wanted)
+        found = keeping and keeping.planned(None)
+        return found or Planner(reading, wanted).plan()
     whole = refused = None
     try:
         planner = Planner(reading, wanted)

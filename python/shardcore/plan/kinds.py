@@ -1,4 +1,4 @@
-"""The kind of parallelism of a layout: data, FSDP, tensor, sequence, expert, spatial, or mixed."""
+"""The kind of parallelism of a layout: data, FSDP, ZeRO, tensor, sequence, expert or spatial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.plan.classes import NO_CLASS, Tensor, Work, class_bytes
 from shardcore.plan.layouts import Dims, Layout
-from shardcore.plan.roles import Role, bytes_of
+from shardcore.plan.roles import Role, bytes_of, is_within
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
@@ -19,6 +19,7 @@ KINDS = (
     "replicated",
     "data",
     "fsdp",
+    "zero",
     "tensor",
     "sequence",
     "expert",
@@ -27,6 +28,8 @@ KINDS = (
 )
 """The kinds of plans."""
 
+_STATES = -2
+"""Stands for the classes that an axis shards in optimizer states alone."""
 _LEAST_SHARE = 0.02
 """A class that occurs in a smaller share of argument and result bytes is not worth an axis."""
 _AS_MANY = 0.95
@@ -109,6 +112,10 @@ class Meanings:
         """Return the kind of ``layout``, one of :data:`KINDS`."""
         return self._joined(layout.axes)
 
+    def kinds(self, layout: Layout) -> frozenset[str]:
+        """Return the kinds that the axes of ``layout`` are for."""
+        return frozenset(self._of_axis(classes) for classes in layout.axes if classes)
+
     def kind_of(self, trial: Trial, roles: Sequence[Role]) -> str:
         """Return the kind of the annotations of ``trial``."""
         return self._joined(self._classes_of_axes(trial.mesh, trial.shardings, roles).values())
@@ -126,9 +133,10 @@ class Meanings:
         found: dict[str, set[int]] = {axis.name: set() for axis in mesh.axes}
         exchanged: set[str] = set()
         for role, dims in zip(roles, shardings, strict=True):
+            is_state = is_within(role, roles)
             for axes, number in zip(dims or (), role.classes, strict=False):
                 for axis in axes:
-                    found[axis].add(number)
+                    found[axis].add(_STATES if is_state else number)
                     if role.what == "sent" and number in self.experts:
                         exchanged.add(axis)
         # Along these axes tokens are exchanged with experts, whatever else they shard.
@@ -145,12 +153,16 @@ class Meanings:
         return found.pop() if len(found) == 1 else "mixed"
 
     def _of_axis(self, classes: tuple[int, ...]) -> str:
+        if self.batch in classes and set(classes) & self.of_weights:
+            return "fsdp"
         if self.batch in classes:
-            return "fsdp" if set(classes) & self.of_weights else "data"
+            return "zero" if _STATES in classes else "data"
         if self.experts & set(classes):
             return "expert"
         if set(classes) & self.of_weights:
             return "tensor"
+        if _STATES in classes:
+            return "zero"
         return "spatial" if set(classes) & self._spatial else "sequence"
 
 
@@ -287,7 +299,7 @@ def large(roles: Sequence[Role], meanings: Meanings) -> list[bool]:
     total = bytes_of(roles)
     most: dict[int, int] = {}
     for role in roles:
-        if role.what == "next":
+        if role.what in ("next", "states"):
             continue
         for number in role.classes:
             most[number] = max(most.get(number, 0), role.bytes)

@@ -34,6 +34,50 @@ class Estimate:
     """Bytes at the peak."""
 
 
+class _Within(dict[tuple[int, ...], tuple[int, ...]]):
+    """For the classes that an axis shards, those of them that some tensors have: the others have no
+    effect on these."""
+
+    def __init__(self, classes: Container[int]) -> None:
+        self._classes = classes
+
+    def __missing__(self, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        found = self[wanted] = tuple(each for each in wanted if each in self._classes)
+        return found
+
+    def of(self, layout: Layout) -> tuple[tuple[int, ...], ...]:
+        """Return the classes of each axis of ``layout``."""
+        return tuple([self[wanted] for wanted in layout.axes])
+
+
+class _Group:
+    """Ops with the same classes, and their seconds and bytes by mesh and the axes of these."""
+
+    def __init__(self, classes: frozenset[int]) -> None:
+        self.within = _Within(classes)
+        self.ops: list[tuple[Work, int]] = []
+        self.known: dict[tuple[Mesh, tuple[tuple[int, ...], ...]], tuple[float, float]] = {}
+
+
+class _Held:
+    """Arguments with the same dims."""
+
+    def __init__(self, classes: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        self._classes, self._shape = classes, shape
+        self._within = _Within(classes)
+        self._known: dict[tuple[Mesh, tuple[tuple[int, ...], ...]], int] = {}
+        self.bytes = 0
+
+    def shards(self, layout: Layout) -> int:
+        """Return the number of parts that each is divided into."""
+        key = layout.mesh, self._within.of(layout)
+        found = self._known.get(key)
+        if found is None:
+            dims = layout.of(self._classes, self._shape, even=True)
+            found = self._known[key] = _shards(dims, layout.mesh.shape)
+        return found
+
+
 class Model:
     """The ops of a program, with their costs on a chip."""
 
@@ -46,17 +90,22 @@ class Model:
         peak_bytes: int,
     ) -> None:
         """Prepare estimates for a program whose peak on one device is ``peak_bytes``."""
-        self._roles = roles
         self._rate = chip.flops_per_second("bf16")
         self._memory_rate = chip.hbm_bytes_per_second
         self._links = links
         self._seconds: dict[tuple[object, ...], float] = {}
-        self._groups: dict[frozenset[int], list[tuple[Work, int]]] = {}
+        groups: dict[frozenset[int], _Group] = {}
         for op, count in _heavy(work).items():
-            self._groups.setdefault(frozenset(_classes(op)), []).append((op, count))
-        self._known_groups: dict[tuple[object, ...], tuple[float, float]] = {}
+            classes = frozenset(_classes(op))
+            groups.setdefault(classes, _Group(classes)).ops.append((op, count))
+        self._groups = [*groups.values()]
+        held: dict[tuple[object, ...], _Held] = {}
+        for role in roles:
+            one = held.setdefault((role.classes, role.shape), _Held(role.classes, role.shape))
+            one.bytes += role.bytes
+        self._held = [*held.values()]
+        self._known: dict[Layout, Estimate] = {}
         self._known_dims: dict[tuple[object, ...], Dims] = {}
-        self._known_shards: dict[tuple[object, ...], int] = {}
         inside = sum(sum(t.bytes for t in op.results) * count for op, count in work.items())
         self._arguments = sum(role.bytes for role in roles)
         self._live = max(peak_bytes - self._arguments, 0) / max(inside, 1.0)
@@ -64,29 +113,23 @@ class Model:
 
     def estimate(self, layout: Layout) -> Estimate:
         """Return the estimated cost of ``layout``."""
+        found = self._known.get(layout)
+        if found is None:
+            found = self._known[layout] = self._estimate(layout)
+        return found
+
+    def _estimate(self, layout: Layout) -> Estimate:
         seconds = live = 0.0
         sizes = layout.mesh.shape
-        for classes, ops in self._groups.items():
-            # Only the classes of the ops affect their cost.
-            axes = _only(layout, classes)
-            key = (classes, layout.mesh, axes)
-            found = self._known_groups.get(key)
+        for group in self._groups:
+            key = layout.mesh, group.within.of(layout)
+            found = group.known.get(key)
             if found is None:
-                found = self._group(ops, Layout(layout.mesh, axes), sizes)
-                self._known_groups[key] = found
+                found = group.known[key] = self._group(group.ops, Layout(*key), sizes)
             seconds += found[0]
             live += found[1]
-        held = sum(role.bytes / self._shards_of(role, layout) for role in self._roles)
+        held = sum(each.bytes / each.shards(layout) for each in self._held)
         return Estimate(seconds, held + live * self._live)
-
-    def _shards_of(self, role: Role, layout: Layout) -> int:
-        """The number of shards of the arguments of ``role``."""
-        key = (role.classes, role.shape, layout.mesh, _only(layout, role.classes))
-        found = self._known_shards.get(key)
-        if found is None:
-            dims = layout.of(role.classes, role.shape, even=True)
-            found = self._known_shards[key] = _shards(dims, layout.mesh.shape)
-        return found
 
     def _dims(self, tensor: Tensor, layout: Layout) -> Dims:
         """The axes of each dim of an operand or result."""
@@ -224,12 +267,6 @@ def _classes(work: Work) -> Iterator[int]:
 def _cut(tensor: Tensor, shards: Sequence[int]) -> int:
     """The number of shards of a tensor if its factors have ``shards`` parts."""
     return math.prod(shards[factor] for factor in tensor.factors if factor >= 0)
-
-
-def _only(layout: Layout, classes: Container[int]) -> tuple[tuple[int, ...], ...]:
-    """The classes of each axis of ``layout`` that are in ``classes``; the others have no effect on
-    tensors with only these classes."""
-    return tuple(tuple(c for c in wanted if c in classes) for wanted in layout.axes)
 
 
 def _shards(dims: Dims, sizes: Mapping[str, int]) -> int:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shardcore._core import Mesh
 from shardcore.cached_property import cached_property
@@ -23,12 +23,11 @@ from shardcore.plan.placement import Placement
 from shardcore.plan.program import plain
 from shardcore.plan.reading import Reading
 from shardcore.plan.refusal import refusal
-from shardcore.plan.relaxation import seconds_of
 from shardcore.plan.scorers import Fewer, Whole
 from shardcore.plan.search import Search
 from shardcore.plan.settled import settled
 from shardcore.plan.stated import Stated, constraints_of, statements
-from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials, apart
+from shardcore.plan.trials import Rows, Shardings, Stop, Trial, Trials
 from shardcore.session import Evaluation, Session
 from shardcore.units import format_bytes, format_seconds
 
@@ -47,6 +46,10 @@ _LEANER = 0.9
 """Even a longer search is assumed to find nothing below this part of its result."""
 _FEWEST_SHARE = 0.9
 """The part of the time after which no more annotations are removed."""
+_VARIED = 4
+"""How many of the first layouts are varied."""
+_VARIED_STAGES = 32
+"""How many of them are for stages, whose layouts are searched no further."""
 _SEARCH_SHARE = 0.75
 """The part of the time after which the search ends, and annotations are removed."""
 
@@ -122,18 +125,14 @@ class Planner:
 
     def finalists(self) -> list[Trial]:
         """Evaluate the first layouts, and return of each use of the axes of each mesh the fastest
-        and the one with the smallest arguments, the fastest first; no local search is made."""
+        and those with the smallest arguments and peak, the fastest first; no local search is
+        made."""
+        search = Search(self._trials, self._roles, self._meanings)
         with contextlib.suppress(Stop):
-            search = Search(self._trials, self._roles, self._meanings)
-            search.start(self._ranked(math.inf), self._by_role, self._doubt)
-        found: dict[tuple[Mesh, Shardings], Trial] = {}
-        for key in (Trial.step, Trial.arguments):
-            first: dict[Any, Trial] = {}
-            for trial in sorted(apart(self._trials.all), key=key):
-                uses = self._meanings.kinds_of_axes(trial.mesh, trial.shardings, self._roles)
-                first.setdefault((trial.mesh, *uses.values()), trial)
-            found |= {(trial.mesh, trial.shardings): trial for trial in first.values()}
-        return sorted(found.values(), key=Trial.step)
+            ranked = self._ranked(math.inf)
+            search.start(ranked, self._by_role, self._doubt, every_usual=True)
+            search.vary(_VARIED_STAGES)
+        return search.best_of_uses()
 
     def trial(self, mesh: Mesh, shardings: Shardings) -> Trial:
         """Evaluate ``shardings`` on the whole program."""
@@ -208,10 +207,10 @@ class Planner:
         assert best is not None, "the first evaluation is always made"
         if trials is self._whole:
             lean = best if best.fits else self._leanest()
-            best = trials.trial(lean.mesh, lean.shardings, lean.row)
-            if not best.fits:
-                raise self._too_large(best, stopped)
-            return settled(trials, fewest(trials, best, self._roles), self._roles)
+            found = trials.trial(lean.mesh, lean.shardings, lean.row)
+            if not found.fits:
+                raise self._too_large(min(best, found, key=Trial.peak), stopped)
+            return settled(trials, fewest(trials, found, self._roles), self._roles)
         best = fewest(trials, best, self._roles)
         try:
             for each in self._finalists(best):
@@ -288,12 +287,16 @@ class Planner:
             limit = 0.0 if wanted.minimize == "memory" else wanted.limit
             search = Search(self._trials, self._roles, self._meanings)
             search.start(self._ranked(limit), self._by_role, self._doubt)
+            search.vary(_VARIED)
             best = self._trials.best
-            if best is not None and not best.fits:
+            assert best is not None, "the first evaluation is always made"
+            if not best.is_hopeless:
+                search.improve()
+            if not (self._trials.best or best).fits:
                 lean = self._leanest()
                 self._trials.run(lean.mesh, [lean.shardings])
                 self._doubt()
-            search.improve()
+                search.improve()
             if self._trials.is_refuted():
                 search.improve()
             return "done"
@@ -317,15 +320,12 @@ class Planner:
     @cached_property
     def _bound(self) -> float:
         """A figure that no plan is below."""
-        if self._wanted.minimize == "memory":
-            return bounds.least_bytes(self._ports, self._wanted.meshes)
-        if self._wanted.minimize == "slowest-link":
-            return 0.0
-        wanted = self._wanted
-        module = plain(self._sessions[wanted.meshes[0]])._as_xla(keep_ports=True)[0]
-        seconds = seconds_of(wanted.chip, wanted.options) if wanted.minimize == "time" else None
-        return bounds.least(
-            module, self._alone, wanted.meshes, wanted.limit, seconds, wanted.seconds
+        first = self._sessions[self._wanted.meshes[0]]
+        return bounds.of(
+            self._wanted,
+            self._alone,
+            self._ports,
+            lambda: plain(first)._as_xla(keep_ports=True)[0],
         )
 
     def _given(self) -> Trial | None:
@@ -340,7 +340,7 @@ class Planner:
         """Report the progress: the best plan so far, and the bound."""
         if self._wanted.progress is None or best is None:
             return
-        shown = format_seconds if self._wanted.minimize == "time" else format_bytes
+        shown = format_seconds if self._trials.is_timed else format_bytes
         value = shown(best.rank[1]) if math.isfinite(best.rank[1]) else "nothing"
         bound = f"{value}, no less than {shown(self._bound)}"
         what = bound if best.fits else "nothing fits yet"

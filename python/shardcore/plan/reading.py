@@ -18,8 +18,18 @@ from shardcore.plan.layouts import Dims
 from shardcore.plan.objective import Wanted
 from shardcore.plan.pins import pins
 from shardcore.plan.program import Program, Sessions, plain
-from shardcore.plan.roles import Ports, Role, layers, of_arguments, of_results
+from shardcore.plan.roles import (
+    Ports,
+    Role,
+    is_within,
+    layers,
+    of_arguments,
+    of_results,
+    of_states,
+    wholes,
+)
 from shardcore.plan.scorers import Fewer, Whole, are_worth_it, fewer_layers
+from shardcore.plan.states import states
 from shardcore.plan.trials import Shardings, dims_of
 
 
@@ -63,17 +73,26 @@ class Reading:
         mesh, annotations = self.program.mesh, self.program.given.annotations
         if not annotations or mesh is None or mesh not in meshes:
             return None
-
-        return mesh, self.by_role(annotations)
+        # The values of the program that it came with may have other names.
+        ports = {name for role in self.roles for name in role.members}
+        return mesh, self.by_role({name: annotations[name] for name in ports & {*annotations}})
 
     def by_role(self, annotations: Mapping[str, TensorSharding]) -> Shardings:
         """Return ``annotations`` as far as the members of a role have the same."""
 
         def of(role: Role) -> Dims | None:
-            first, *others = {annotations.get(name) for name in role.members} or {None}
+            # Those that are states of others may have annotations of their own.
+            names = [name for name in role.targets if name not in own] or role.targets
+            first, *others = {annotations.get(name) for name in names}
             return None if others or first is None else dims_of(first, role)
 
-        return tuple(map(of, self.roles))
+        roles = self.roles
+        own = {name for role in roles if is_within(role, roles) for name in role.members}
+        found = [*map(of, roles)]
+        return tuple(
+            None if within is not None and found[within] == dims else dims
+            for dims, within in zip(found, wholes(roles), strict=True)
+        )
 
     @cached_property
     def _fewer(self) -> tuple[Sessions, Sessions, int] | None:
@@ -103,6 +122,7 @@ class Reading:
         meanings = Meanings(classes.work, arguments)
         found = [*arguments, *of_results(given, results, meanings.batch)]
         values = classes.first_values()
+        found += of_states(given, results, found, states(classes.module))
         batch, experts = meanings.batch, meanings.experts
         own = program.module, Expressions(program.module)
         found += pins(*own, values, batch, meanings.is_inside)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from shardcore._core import Port
 from shardcore.session.paths import Pattern, steps
+from shardcore.session.targets import listed
 
 _INDEX = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?=['\"\].]|$)")
 """The numbers in a path that count layers: indices, and numbers at the end of names."""
@@ -31,7 +32,7 @@ class Role:
     patterns: tuple[str, ...]
     """Patterns that together match exactly the arguments of the role."""
     members: tuple[str, ...]
-    """The paths of its arguments, or their names if they have none."""
+    """The paths of its arguments, or their names if they have none; empty for values."""
     shape: tuple[int, ...]
     classes: tuple[int, ...]
     """The class of each dim."""
@@ -40,9 +41,11 @@ class Role:
     is_integer: bool
     """Whether the elements are integers, such as token ids."""
     what: str = "argument"
-    """``"argument"``; ``"result"``; ``"next"``: results that are the next state of arguments; or
-    for values ``"begun"``: first activations, ``"sent"`` and ``"returned"``: values sent to experts
-    and coming back. Results and values are left to propagation unless they are annotated."""
+    """``"argument"``; ``"states"``: those arguments of a role that are optimizer states;
+    ``"result"``; ``"next"``: results that are the next state of arguments; or for values
+    ``"begun"``: first activations, ``"sent"`` and ``"returned"``: values sent to experts and coming
+    back. Unless they are annotated, results and values are left to propagation, and states are
+    annotated like the role that they are of."""
     donor: int | None = None
     """For donated arguments: the number of the role whose buffers these results reuse; they are
     sharded alike."""
@@ -53,6 +56,11 @@ class Role:
         return self.what in ("begun", "sent", "returned")
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of its members, or of its values."""
+        return self.members or tuple(name for each in self.patterns for name in listed(each))
+
+    @property
     def name(self) -> str:
         """The first pattern, which stands for the role in tables."""
         return self.patterns[0]
@@ -60,8 +68,25 @@ class Role:
 
 def bytes_of(roles: Iterable[Role]) -> int:
     """Return the bytes of all of ``roles`` except next states, which reuse the memory of
-    arguments."""
-    return sum(role.bytes for role in roles if role.what != "next")
+    arguments, and states, which are arguments of another role."""
+    return sum(role.bytes for role in roles if role.what not in ("next", "states"))
+
+
+def is_within(role: Role, roles: Sequence[Role]) -> bool:
+    """Return whether the members of ``role`` are states, or next states, of another role."""
+    return role.what == "states" or (role.donor is not None and roles[role.donor].what == "states")
+
+
+def wholes(roles: Sequence[Role]) -> list[int | None]:
+    """Return for each role the number of the one that its members are states, or next states, of;
+    ``None`` if there is none."""
+    of = {
+        name: number
+        for number, role in enumerate(roles)
+        if not is_within(role, roles)
+        for name in role.members
+    }
+    return [of[role.members[0]] if is_within(role, roles) else None for role in roles]
 
 
 def layers(ports: Sequence[Port]) -> list[list[int]]:
@@ -150,6 +175,38 @@ def of_results(arguments: Ports, results: Ports, batch: int) -> list[Role]:
         )
         what = "next" if is_next else "result"
         found.append(replace(_role(members, results.classes, names), what=what))
+    return found
+
+
+def of_states(
+    arguments: Ports, results: Ports, roles: Sequence[Role], states: Container[int]
+) -> list[Role]:
+    """Return the roles of optimizer states within ``roles``, those of :func:`of_arguments` followed
+    by those of :func:`of_results`, each followed by that of the results that reuse its memory.
+
+    ``states`` are the numbers of the arguments that are states. A role has one if it has a
+    parameter, too, and the annotation of the role can be written without its states.
+    """
+    names = _Names(arguments.every, results.every), _Names(results.every, arguments.every)
+    taken = arguments.next_states()
+    own = {port.label or port.name: port for port in arguments.every if port.index in states}
+    by_number = {port.index: port for port in results.every if port.index not in results.kept}
+    found: list[Role] = []
+    for role in roles:
+        if role.what != "argument":
+            continue
+        members = [own[name] for name in role.members if name in own]
+        if not 0 < len(members) < len(role.members):
+            continue
+        apart = replace(_role(members, arguments.classes, names[0]), what="states")
+        if not {*apart.patterns} < {*role.patterns}:
+            continue
+        donor = len(roles) + len(found)
+        found.append(apart)
+        after = [by_number[taken[p.index]] for p in members if taken.get(p.index) in by_number]
+        if after:
+            its = _role(after, results.classes, names[1])
+            found.append(replace(its, what="next", donor=donor))
     return found
 
 

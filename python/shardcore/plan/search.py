@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from shardcore._core import Mesh
 from shardcore.plan.candidates import Candidate, chosen
 from shardcore.plan.kinds import Meanings, large
-from shardcore.plan.layouts import Dims, Layout, or_none, with_axis, without_axis
+from shardcore.plan.layouts import Dims, with_axis, without_axis
 from shardcore.plan.roles import Role, bytes_of
 from shardcore.plan.trials import Shardings, Trial, Trials, apart, price_of
+from shardcore.plan.written import Written
 
 _STARTS = 2
 """How many of the best evaluations local search starts from."""
@@ -46,13 +48,18 @@ class Search:
         """For each role whether it is worth an annotation; others are left to propagation."""
         small = (role for role, large in zip(roles, self._large, strict=True) if not large)
         self._small_bytes = bytes_of(small)
+        self._written = Written(roles, meanings, self._large)
         self._last: tuple[Trial, list[Dims]] | None = None
+        self._usual: list[tuple[Candidate, Trial]] = []
+        """The commonly written layouts that were evaluated, with the best of each."""
 
     def start(
         self,
         ranked: Sequence[Candidate],
         given: tuple[Mesh, Shardings] | None,
         doubt: Callable[[], object],
+        *,
+        every_usual: bool = False,
     ) -> None:
         """Evaluate the starting points of local search.
 
@@ -60,13 +67,15 @@ class Search:
             ranked: layouts in the order of the model.
             given: further annotations to evaluate.
             doubt: called once if the first layouts exceed the limit by far; may raise.
+            every_usual: as for :func:`~.candidates.chosen`.
 
         Raises:
             Stop: the time is up.
         """
         if given is not None:
             self._run(given[0], [given[1]])
-        for count, candidate in enumerate(chosen(ranked, self._meanings)):
+        found = chosen(ranked, self._meanings, every_usual=every_usual)
+        for count, candidate in enumerate(found):
             best = self._trials.best
             if count == _STARTS_LEAN and best is not None and best.is_hopeless:
                 doubt()
@@ -78,13 +87,44 @@ class Search:
     def _evaluate(self, candidate: Candidate) -> None:
         """Evaluate a layout, and with the constraints that people usually add."""
         layout = candidate.layout
-        plain = self.shardings(candidate)
-        pinned = self._pinned(plain, candidate)
-        along = self._pinned(plain, candidate, along_all=True)
-        exchanged = (self._exchanged(each, layout) for each in (plain, pinned))
+        plain = self._written.shardings(candidate)
+        pinned = self._written.pinned(plain, candidate)
+        along = self._written.pinned(plain, candidate, along_all=True)
+        exchanged = (self._written.exchanged(each, layout) for each in (plain, pinned))
         tried = self._run(layout.mesh, [plain, pinned, along, *exchanged])
+        if candidate.is_usual:
+            self._usual.append((candidate, min(tried, key=lambda trial: trial.rank)))
         if self._trials.is_lean or not any(trial.fits for trial in tried):
-            self._run(layout.mesh, [self._lean(plain, layout)])
+            self._run(layout.mesh, [self._written.lean(plain, layout)])
+
+    def vary(self, most: int) -> None:
+        """Evaluate variants of the fastest ``most`` of the commonly written layouts of
+        :meth:`start`: with optimizer states alone stored along the axes of the batch, as ZeRO has
+        them; with activations divided along their tokens, between products that are cut, as
+        sequence parallelism has them; and with both.
+
+        Raises:
+            Stop: the time is up.
+        """
+        for candidate, _ in sorted(self._usual, key=lambda each: each[1].rank)[:most]:
+            layout = candidate.layout
+            plain = self._written.shardings(candidate)
+            apart = self._written.states_apart(layout)
+            tried = [apart, self._written.pinned(apart, candidate)]
+            tried += [self._written.along_tokens(each, layout) for each in (plain, apart)]
+            self._run(layout.mesh, tried)
+
+    def best_of_uses(self) -> list[Trial]:
+        """Return of each use of the axes of each mesh the fastest of what was evaluated, and those
+        with the smallest arguments and peak, the fastest first."""
+        found: dict[tuple[Mesh, Shardings], Trial] = {}
+        for key in (Trial.step, Trial.arguments, Trial.peak):
+            first: dict[Any, Trial] = {}
+            for trial in sorted(apart(self._trials.all), key=key):
+                uses = self._meanings.kinds_of_axes(trial.mesh, trial.shardings, self._roles)
+                first.setdefault((trial.mesh, *uses.values()), trial)
+            found |= {(trial.mesh, trial.shardings): trial for trial in first.values()}
+        return sorted(found.values(), key=Trial.step)
 
     def improve(self) -> None:
         """Search from the best evaluations until nothing better is found.
@@ -171,71 +211,6 @@ class Search:
             dims if role.donor is None else shardings[role.donor]
             for role, dims in zip(self._roles, shardings, strict=True)
         )
-
-    def shardings(self, candidate: Candidate) -> Shardings:
-        """Return the annotations of a layout, for the roles that it shards."""
-        return tuple(
-            or_none(candidate.layout.of(role.classes, role.shape, even=True))
-            if large and role.what == "argument"
-            else None
-            for role, large in zip(self._roles, self._large, strict=True)
-        )
-
-    def _pinned(
-        self, shardings: Shardings, candidate: Candidate, *, along_all: bool = False
-    ) -> Shardings:
-        """``shardings`` with activations constrained to their batch axes, if these axes also shard
-        something else, no argument has the batch, or the layout is a commonly written one. With
-        ``along_all``, also along the other axes of the layout, so that nothing need be gathered at
-        the constraint."""
-        batch, layout = self._meanings.batch, candidate.layout
-        least = 0 if self._meanings.is_inside or candidate.is_usual else 1
-        if not any(batch in classes and len(classes) > least for classes in layout.axes):
-            return shardings
-        axes = ((batch,) if batch in c else c if along_all else () for c in layout.axes)
-        whole = Layout(layout.mesh, tuple(axes))
-        return tuple(
-            or_none(whole.of(role.classes, role.shape, even=True)) if role.what == "begun" else dims
-            for role, dims in zip(self._roles, shardings, strict=True)
-        )
-
-    def _exchanged(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` with constraints along the axes that shard both batch and experts: tokens
-        sent to experts are sharded by expert, returned ones by batch."""
-        batch, experts = self._meanings.batch, self._meanings.experts
-        if not any(map(self._meanings.exchanges, layout.axes)):
-            return shardings
-        back = [(batch,) if batch in classes else () for classes in layout.axes]
-        sent = [
-            (*(number for number in classes if number in experts), *own)
-            for classes, own in zip(layout.axes, back, strict=True)
-        ]
-        layouts = {
-            "sent": Layout(layout.mesh, tuple(sent)),
-            "returned": Layout(layout.mesh, tuple(back)),
-        }
-        return tuple(
-            or_none(layouts[role.what].of(role.classes, role.shape, even=True))
-            if role.what in layouts
-            else dims
-            for role, dims in zip(self._roles, shardings, strict=True)
-        )
-
-    def _lean(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` in which each annotated argument is sharded along all axes that divide one
-        of its dims, unsharded dims first."""
-        found = list(shardings)
-        for index, role in enumerate(self._roles):
-            for axis in layout.mesh.axes:
-                dims = found[index]
-                if dims is None or any(axis.name in axes for axes in dims):
-                    continue
-                for dim in sorted(range(len(dims)), key=lambda dim: len(dims[dim])):
-                    moved = with_axis(dims, role.shape, layout.mesh, axis.name, dim)
-                    if moved is not None:
-                        found[index] = moved
-                        break
-        return tuple(found)
 
     def _slim(self, start: Trial) -> None:
         """Save memory until the trial fits, each time by the change that costs least per saved

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from shardcore._core import AxisRef, Port, Result
 from shardcore.plan.layouts import Dims
-from shardcore.plan.roles import Role, donated
+from shardcore.plan.roles import Role, donated, is_within
 from shardcore.plan.trials import Trial, Trials, dims_of
 from shardcore.session import Session
 
@@ -83,8 +83,9 @@ def open_ports(session: Session) -> set[tuple[str, bool]]:
 def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[tuple[int, Dims]]:
     """The roles that lack a needed annotation, by number, and that annotation."""
     numbers = {
-        (name, role.what == "argument"): index
-        for index, role in enumerate(roles)
+        (name, role.what in ("argument", "states")): index
+        for index, (role, dims) in enumerate(zip(roles, trial.shardings, strict=True))
+        if not is_within(role, roles) or dims is not None
         for name in role.members
     }
     for choices in mismatches(trials.session(trial)):

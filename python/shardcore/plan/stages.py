@@ -85,6 +85,8 @@ class StagesPlanner:
         self.most = math.inf
         self._layers: float = math.inf
         self.tried = 0
+        self._least = math.inf
+        """The least memory of the pipelines that were computed."""
         self._policies = StagePolicies(self)
         self._is_cut_short = False
         """Whether there was no time for all shardings of stages."""
@@ -111,6 +113,9 @@ class StagesPlanner:
         if self._stages is None or 1 in self._stages:
             share = _WITHOUT_SHARE if counts else 1.0
             timed = replace(wanted, seconds=wanted.seconds * share)
+            if counts and wanted.minimize == "time":
+                # It is compared with stages by what overlaps, too.
+                timed = replace(timed, minimize="step")
             try:
                 whole = without_stages(self.reading, timed)
                 self.most = whole.cost.step_seconds
@@ -272,6 +277,7 @@ class StagesPlanner:
         batches = self._batches(layers)
         search.add_fastest(tasks_of([stages], batches, self._limits.schedules, _TURNS), most)
         self.tried += search.tried
+        self._least = min(self._least, search.least or math.inf)
         return search
 
     def _chosen(self, whole: Plan | None, stopped: str, refused: PlanError | None) -> Plan:
@@ -296,7 +302,7 @@ class StagesPlanner:
                 exact.append(replace(each, found=pipeline.best))
         if chosen is None:
             if whole is None:
-                raise refused or _too_large(math.inf, self.wanted.limit)
+                raise refused or _none_fits(self._least, self.wanted.limit)
             chosen = whole
         found = [alternative(each, step) for each in (*exact[:-1], *ranked)]
         if whole is not None and chosen is not whole:
@@ -356,6 +362,13 @@ def counts(given: str | int | Iterable[int]) -> tuple[int, ...] | None:
 
 def _all(layers: Layers) -> Part:
     return reduce(Part.__add__, layers.layers, layers.before + layers.after)
+
+
+def _none_fits(least: float, limit: float) -> PlanError:
+    message = f"no pipeline that was found fits into the {format_bytes(limit)} of a device"
+    if least < math.inf:
+        message += f"; the least takes {format_bytes(least)}"
+    return PlanError(Diagnostic("does-not-fit", message, "give more devices, memory or seconds"))
 
 
 def _too_large(least: float, limit: float) -> PlanError:

@@ -13,7 +13,7 @@ from shardcore._core import Mesh, TensorSharding
 from shardcore.errors import Diagnostic, PlanError
 from shardcore.plan.layouts import Dims, spec
 from shardcore.plan.limits import Allows
-from shardcore.plan.roles import Role
+from shardcore.plan.roles import Role, is_within
 from shardcore.plan.scorers import Fewer, Whole
 from shardcore.session import Evaluation, Session
 
@@ -39,6 +39,7 @@ large."""
 
 OBJECTIVES = {
     "time": "serial_seconds",
+    "step": "step_seconds",
     "memory": "peak_bytes",
     "bytes": "comm_bytes",
     "slowest-link": "slowest_link_bytes",
@@ -70,6 +71,11 @@ class Trial:
     def arguments(self) -> tuple[float, float]:
         """Return bytes of arguments, and seconds of the step."""
         return self.row.argument_bytes or math.inf, self.step()
+
+    def peak(self) -> tuple[float, float]:
+        """Return bytes at the peak, and seconds of the step."""
+        peak = self.row.peak_bytes
+        return math.inf if peak is None else peak, self.step()
 
     @property
     def is_hopeless(self) -> bool:
@@ -152,7 +158,7 @@ class Trials:
     @property
     def is_timed(self) -> bool:
         """Whether the step time is minimized."""
-        return self._figure == OBJECTIVES["time"]
+        return self._figure in (OBJECTIVES["time"], OBJECTIVES["step"])
 
     @property
     def is_lean(self) -> bool:
@@ -321,7 +327,7 @@ class Trials:
     def trial(self, mesh: Mesh, shardings: Shardings, row: Evaluation) -> Trial:
         """Return ``row``, the figures of ``shardings``, as a trial with its rank."""
         count = sum(
-            dims is not None and role.donor is None
+            dims is not None and (role.donor is None or is_within(role, self._roles))
             for role, dims in zip(self._roles, shardings, strict=True)
         )
         figure = getattr(row, self._figure)

@@ -83,17 +83,21 @@ def apply(plan: Plan, devices: Sequence[Any] | None) -> Any:
         return plan.result.partition("xla").simulate
     if plan.pipeline is not None:
         return _applied_stages(plan, pipeline_code(plan.pipeline), devices)
-    wanted = [
-        (each.op_location, each.primitive, each.shape, _of_jax(each.spec))
-        for each in plan.constraints
-    ]
     return plan.program.applied(
         plan.mesh,
         (plan.in_shardings, plan.out_shardings),
-        wanted,
+        _wanted(plan),
         devices=devices,
         keeps_constraints=plan.keeps_constraints,
     )
+
+
+def _wanted(plan: Plan) -> list[tuple[str, str, tuple[int | None, ...], Any]]:
+    """The values to constrain."""
+    return [
+        (each.op_location, each.primitive, each.shape, _of_jax(each.spec))
+        for each in plan.constraints
+    ]
 
 
 def _applied_stages(plan: Plan, code: str, devices: Sequence[Any] | None) -> Any:
@@ -108,6 +112,7 @@ def _applied_stages(plan: Plan, code: str, devices: Sequence[Any] | None) -> Any
     return program.applied(
         plan.whole_mesh,
         specs,
+        _wanted(plan),
         devices=devices,
         keeps_constraints=plan.keeps_constraints,
         pipeline=(_IMPORTS + code, layers, plan.micro_batches),

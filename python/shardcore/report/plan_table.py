@@ -108,7 +108,7 @@ def _made(constraint: Constraint) -> str:
 
 def _bound(plan: Plan) -> str:
     """A text on the distance between the plan and its lower bound."""
-    if plan.objective == "time":
+    if plan.objective in ("time", "step"):
         value = format_seconds(plan.value)
         bound = f"{format_seconds(plan.bound)} at the peak"
     else:
