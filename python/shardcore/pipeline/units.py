@@ -166,18 +166,18 @@ def taken(op: Op) -> list[str]:
     """Return the names of the values that ``op`` uses: its operands, and values from outside that
     its regions use.
     """
-    return [*(value.name for value in op.operands), *_free(op)]
-
-
-def _free(op: Op) -> list[str]:
-    found: list[str] = []
-    for region in op.regions:
-        for block in region:
-            own = {value.name for value in block.arguments}
-            for each in block.ops:
-                found += [name for name in taken(each) if name not in own]
-                own |= {value.name for value in each.results}
-    return found
+    found = [value.name for value in op.operands]
+    used, own = [], set()
+    blocks = [block for region in op.regions for block in region]
+    # Regions may be nested deeper than Python recurses.
+    while blocks:
+        block = blocks.pop()
+        own |= {value.name for value in block.arguments}
+        for each in block.ops:
+            used += [value.name for value in each.operands]
+            own |= {value.name for value in each.results}
+            blocks += [inner for region in each.regions for inner in region]
+    return [*found, *(name for name in used if name not in own)]
 
 
 def _key(op: Op) -> str:

@@ -168,7 +168,8 @@ impl Storage {
         if is_unused(facts, own.uses) {
             return;
         }
-        let (fuses, is_opaque) = (facts.has(Fact::FUSES), layouts.may_copy(op, facts));
+        let fuses = facts.has(Fact::FUSES);
+        let is_opaque = layouts.carried.may_copy(op, facts.has(Fact::OPAQUE));
         let (is_sum, is_name) = (facts.has(Fact::SUM), facts.has(Fact::NAME));
         let is_product = facts.has(Fact::PRODUCT);
         let has_loops = self.invariant.has_loops();

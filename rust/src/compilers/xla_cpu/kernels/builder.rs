@@ -3,6 +3,7 @@
 use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
+use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, Use, NONE};
 use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayouts;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
@@ -105,6 +106,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 fused.get_or_init(|| find_fused(program, works, &mut layouts, &storage, functions));
             for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
+            }
+            for &value in &layouts.carried.sliced {
+                storage.store(value, false, true);
             }
             let dots = layouts.merged.groups.iter();
             let dots = dots.map(|dots| dots.iter().map(|&op| program.result(op, 0)).collect());
@@ -328,7 +332,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         if program.kind(op) == OpKind::While && !self.layouts.compiler().fuses_by_priority() {
             return self.converted_for(op, copies);
         }
-        if !self.layouts.may_copy(op, self.storage.facts.of(op)) {
+        if !self.layouts.carried.may_copy(op, self.storage.facts.has(op, Fact::OPAQUE)) {
             // Others read their operands as they are.
             return copies;
         }

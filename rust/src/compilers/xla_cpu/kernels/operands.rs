@@ -95,7 +95,9 @@ impl Builder<'_, '_, '_> {
     /// Whether `op`, a dot, fuses the producer of its operand `value`.
     fn fuses_into_product(&self, op: OpId, value: ValueId) -> bool {
         let row = self.storage.row(value);
-        self.layouts.compiler().fuses_products()
+        let takes_in =
+            self.layouts.compiler().fuses_products() || self.layouts.carried.is_moved(value);
+        takes_in
             && is_product(self.program, op)
             && row.is_inlined
             && !self.storage.is_written(value)

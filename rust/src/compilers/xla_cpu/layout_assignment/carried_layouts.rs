@@ -1,217 +1,31 @@
-//! Layouts that dots impose on what loops carry.
-//!
-//! A dot in the body of a loop that cannot read an operand as it is, a slice of what the loop carries, is not given a copy: the loop
-//! carries the whole in the dot's layout. What is carried is copied before the loop, unless it is computed in any layout, and after
-//! it, if it is returned. An update has the layout of what it updates.
-//!
-//! Source: XLA's `LayoutAssignment`, which assigns the layouts of a loop's body before those around the loop.
+//! Layouts in which loops carry values, other than those of the values: found by [`super::loop_layouts`].
 
-use super::dim_orders::{is_moved, DimOrder};
-use super::operand_copies::{has_any_order, Layouts};
-use crate::compilers::xla_cpu::fusion::op_facts::Fact;
-use crate::index::{BlockId, OpId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program, ValueDef};
-use crate::work::cached::Works;
+use super::dim_orders::DimOrder;
+use crate::index::{OpId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The layouts of what loops carry, other than its own.
 #[derive(Clone, Debug, Default)]
 pub struct CarriedLayouts {
     /// Values in the bodies of loops, with the order of their dims in memory.
-    orders: FxHashMap<ValueId, DimOrder>,
+    pub orders: FxHashMap<ValueId, DimOrder>,
     /// The operands of loops that are copied into the order in which they are carried.
     pub copied: FxHashMap<(OpId, usize), DimOrder>,
     /// The loops with such operands.
-    loops: FxHashSet<OpId>,
+    pub loops: FxHashSet<OpId>,
     /// The results of loops that are copied into their own order.
     pub restored: FxHashSet<ValueId>,
+    /// Slices that only dots read, which take them in.
+    pub sliced: Vec<ValueId>,
 }
 
 impl CarriedLayouts {
-    /// Those of the loops in `functions`.
-    pub fn new(
-        program: &Program,
-        works: &mut Works<'_>,
-        layouts: &mut Layouts,
-        functions: &[OpId],
-    ) -> Self {
-        let mut found = Self::default();
-        if !program.has_any(&[OpKind::While]) {
-            return found;
-        }
-        for &func in functions {
-            for op in program.pre_order(func).filter(|&op| program.kind(op) == OpKind::While) {
-                let body = program.op_regions(op).nth(1);
-                if let Some(body) = body.and_then(|body| program.region_entry(body).get()) {
-                    found.look_at_loop(program, works, layouts, (op, body));
-                }
-            }
-        }
-        found
-    }
     /// Whether `value` is in another order than its own.
     pub fn is_moved(&self, value: ValueId) -> bool {
         self.orders.contains_key(&value)
     }
-    /// Whether `op` is a loop of which some operand is copied.
-    pub fn is_around(&self, op: OpId) -> bool {
-        self.loops.contains(&op)
+    /// Whether `op`, which is opaque to fusion or not, may read copies of its operands.
+    pub fn may_copy(&self, op: OpId, is_opaque: bool) -> bool {
+        is_opaque || self.loops.contains(&op)
     }
-    fn look_at_loop(
-        &mut self,
-        program: &Program,
-        works: &mut Works<'_>,
-        layouts: &mut Layouts,
-        (op, body): (OpId, BlockId),
-    ) {
-        let mut carried: FxHashMap<ValueId, DimOrder> = FxHashMap::default();
-        for dot in program.block_ops(body).filter(|&dot| program.kind(dot) == OpKind::DotGeneral) {
-            for (index, value) in program.operands(dot).enumerate() {
-                if layouts.folded(program, works, dot, (index, value)).is_some() {
-                    continue;
-                }
-                let Some(order) = layouts.moved(program, works, dot, index).cloned() else {
-                    continue;
-                };
-                if let Some((argument, order)) = source(program, works, body, (value, order)) {
-                    carried.entry(argument).or_insert(order);
-                }
-            }
-        }
-        if carried.is_empty() {
-            return;
-        }
-        self.orders.extend(carried.iter().map(|(&value, order)| (value, order.clone())));
-        for inner in program.block_ops(body) {
-            self.look_at(program, works, inner, &mut carried);
-        }
-        for (index, argument) in program.block_args(body).enumerate() {
-            if let Some(order) = carried.get(&argument) {
-                self.look_around(program, works, (op, index), order);
-            }
-        }
-    }
-    /// Finds the order of the result of `op`, if it keeps that of an operand; an update has that of what it writes.
-    fn look_at(
-        &mut self,
-        program: &Program,
-        works: &mut Works<'_>,
-        op: OpId,
-        carried: &mut FxHashMap<ValueId, DimOrder>,
-    ) {
-        let Some(kept) = keeps_order(program, op) else { return };
-        let result = program.result(op, 0);
-        let mut order = self.orders.get(&program.operand(op, 0)).cloned();
-        if kept == Kept::InUpdate && order.is_none() {
-            order = self.orders.get(&program.operand(op, 1)).cloned();
-            let target = program.operand(op, 0);
-            if let (Some(order), ValueDef::Arg(_)) = (&order, program.def(target)) {
-                self.orders.insert(target, order.clone());
-                carried.insert(target, order.clone());
-            }
-        }
-        if let (Some(known), Kept::Reshaped) = (&order, kept) {
-            order = reshaped(works, known, program.operand(op, 0), result);
-        }
-        if let Some(order) = order {
-            self.orders.insert(result, order);
-        }
-    }
-    /// Finds the copies around the loop `op` for what it carries at `index`.
-    fn look_around(
-        &mut self,
-        program: &Program,
-        works: &Works<'_>,
-        (op, index): (OpId, usize),
-        order: &DimOrder,
-    ) {
-        let Some(first) = program.operands(op).nth(index) else { return };
-        let is_free = program.defining_op(first).is_some_and(|made_by| {
-            has_any_order(program, works, made_by)
-                || program.kind(made_by) == OpKind::While
-                || program.op_name(made_by) == "stablehlo.broadcast_in_dim"
-                || program.kind(made_by) == OpKind::Constant
-        });
-        if !is_free {
-            self.copied.insert((op, index), order.clone());
-            self.loops.insert(op);
-        }
-        let Some(result) = program.op_results(op).nth(index) else { return };
-        let is_end = |user: OpId| program.has_traits(user, OpTraits::TERMINATOR);
-        if program.users(result).any(is_end) {
-            self.restored.insert(result);
-        }
-    }
-}
-
-impl Layouts {
-    /// Whether `op`, with these facts, may read copies of its operands.
-    pub fn may_copy(&self, op: OpId, facts: Fact) -> bool {
-        facts.has(Fact::OPAQUE) || self.carried.is_around(op)
-    }
-}
-
-/// How the result of an op has the order of an operand.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// It is a part of it.
-    InSlice,
-    /// It has other dims.
-    Reshaped,
-    /// It is the first operand, overwritten in part by the second.
-    InUpdate,
-}
-
-fn keeps_order(program: &Program, op: OpId) -> Option<Kept> {
-    match program.op_name(op) {
-        "stablehlo.slice" | "stablehlo.dynamic_slice" => Some(Kept::InSlice),
-        "stablehlo.reshape" => Some(Kept::Reshaped),
-        "stablehlo.dynamic_update_slice" => Some(Kept::InUpdate),
-        _ => None,
-    }
-}
-
-/// The argument of `body` from which `value` is taken by slices, reshapes and updates, and the order of it for which `value` has
-/// `order`.
-fn source(
-    program: &Program,
-    works: &mut Works<'_>,
-    body: BlockId,
-    (mut value, mut order): (ValueId, DimOrder),
-) -> Option<(ValueId, DimOrder)> {
-    loop {
-        let op = match program.def(value) {
-            ValueDef::Arg(block) => return (block == body).then_some((value, order)),
-            ValueDef::Result(op) => op,
-        };
-        let operand = program.operands(op).next()?;
-        if keeps_order(program, op)? == Kept::Reshaped {
-            order = reshaped(works, &order, value, operand)?;
-        }
-        value = operand;
-    }
-}
-
-/// The order of the dims of `to` in which its elements lie as those of `from` in `order`, if these differ in dims of size one only;
-/// such dims come first.
-fn reshaped(
-    works: &mut Works<'_>,
-    order: &[usize],
-    from: ValueId,
-    to: ValueId,
-) -> Option<DimOrder> {
-    let sizes = works.tensors.of(from).dims.clone()?;
-    let others = works.tensors.of(to).dims.as_deref()?;
-    let large =
-        |sizes: &[i64]| -> Vec<usize> { (0..sizes.len()).filter(|&dim| sizes[dim] != 1).collect() };
-    let (before, after) = (large(&sizes), large(others));
-    let is_same = before.len() == after.len()
-        && before.iter().zip(&after).all(|(&dim, &other)| sizes[dim] == others[other]);
-    if !is_same {
-        return None;
-    }
-    let ones = (0..others.len()).filter(|&dim| others[dim] == 1);
-    let moved = order.iter().filter_map(|dim| before.binary_search(dim).ok());
-    let found: DimOrder = ones.chain(moved.map(|at| after[at])).collect();
-    is_moved(&found, others).then_some(found)
 }

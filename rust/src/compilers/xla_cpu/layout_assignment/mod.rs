@@ -4,5 +4,6 @@
 
 pub mod carried_layouts;
 pub mod dim_orders;
+pub mod loop_layouts;
 pub mod operand_copies;
 mod transposes;

@@ -335,7 +335,7 @@ impl Nodes<'_, '_, '_> {
             let value = self.given.storage.equal.first(value);
             let Given { works, layouts, .. } = &mut *self.given;
             let folded = layouts.folded(program, works, op, (index, value));
-            let is_copied = layouts.may_copy(op, facts)
+            let is_copied = layouts.carried.may_copy(op, facts.has(Fact::OPAQUE))
                 && folded.is_none()
                 && layouts.copies(program, works, op, index);
             let used = folded.unwrap_or(value);
