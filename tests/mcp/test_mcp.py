@@ -244,7 +244,8 @@ def test_a_cancelled_call_is_stopped(folder: Path) -> None:
         queued.cancel()
         start = time.monotonic()
         assert "p2" in await ask(client, "open", program="step.mlir")
-        assert time.monotonic() - start < 9
+        # The plan would take 1000 s; a busy machine may take some for the evaluation that runs.
+        assert time.monotonic() - start < 25
 
     talk(conversation, folder)
 
