@@ -22,17 +22,20 @@ enum Reader {
 
 /// Stores the values of `functions`, given by their ops, that one kernel reads.
 pub fn fuse_shared(program: &Program, storage: &mut Storage, functions: &[OpId]) {
-    for &func in functions {
-        let ops: Vec<OpId> = program.pre_order(func).collect();
-        let mut found = Readers::new(program);
-        found.walk(storage, &ops, |found, _, op| {
+    let inside = functions.iter().map(|&func| program.pre_order(func).collect());
+    let inside: Vec<Vec<OpId>> = inside.collect();
+    let mut found = Readers::new(program);
+    for ops in &inside {
+        found.walk(storage, ops, |found, _, op| {
             let reader = found.of_result(op);
             if let (true, Reader::Kernel(kernel)) = (is_product(program, op), reader) {
                 found.of_products.insert(kernel);
             }
         });
-        let mut readers = Readers { of_products: found.of_products, ..Readers::new(program) };
-        readers.walk(storage, &ops, Readers::fuse);
+    }
+    let mut readers = Readers { of_products: found.of_products, ..Readers::new(program) };
+    for ops in &inside {
+        readers.walk(storage, ops, Readers::fuse);
     }
 }
 

@@ -95,8 +95,6 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 Some(known) => known.merged.clone(),
                 None => merged_dots(program, works, &mut layouts, functions),
             };
-        }
-        if compiler.fuses_by_priority() {
             layouts.carried = CarriedLayouts::new(program, works, &mut layouts, functions);
         }
         let mut storage = Storage::new(program, works, &mut layouts, functions);

@@ -8,7 +8,7 @@ use crate::ir::OpKind;
 impl Builder<'_, '_, '_> {
     /// The item in which the loop `op` carries what it has at `index`, before it runs.
     pub(in crate::compilers::xla_cpu) fn carried(&self, op: OpId, index: usize) -> u32 {
-        let is_copied = self.layouts.carried.copied.contains_key(&(op, index));
+        let is_copied = self.layouts.carried.copied(op, index).is_some();
         let copy = self.operand_copies.get(index).copied();
         let copy = copy.filter(|&copy| is_copied && copy != NONE);
         let operand = self.program.operands(op).nth(index);

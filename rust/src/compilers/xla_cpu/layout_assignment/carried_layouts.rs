@@ -9,10 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct CarriedLayouts {
     /// Values in the bodies of loops, with the order of their dims in memory.
     pub orders: FxHashMap<ValueId, DimOrder>,
-    /// The operands of loops that are copied into the order in which they are carried.
-    pub copied: FxHashMap<(OpId, usize), DimOrder>,
-    /// The loops with such operands.
-    pub loops: FxHashSet<OpId>,
+    /// For each loop its operands, by index, that are copied into the order in which they are carried.
+    pub copied: FxHashMap<OpId, FxHashMap<usize, DimOrder>>,
     /// The results of loops that are copied into their own order.
     pub restored: FxHashSet<ValueId>,
     /// Slices that only dots read, which take them in.
@@ -24,8 +22,12 @@ impl CarriedLayouts {
     pub fn is_moved(&self, value: ValueId) -> bool {
         self.orders.contains_key(&value)
     }
+    /// The order in which the loop `op` carries its operand `index`, if that is copied.
+    pub fn copied(&self, op: OpId, index: usize) -> Option<&DimOrder> {
+        self.copied.get(&op)?.get(&index)
+    }
     /// Whether `op`, which is opaque to fusion or not, may read copies of its operands.
     pub fn may_copy(&self, op: OpId, is_opaque: bool) -> bool {
-        is_opaque || self.loops.contains(&op)
+        is_opaque || self.copied.contains_key(&op)
     }
 }

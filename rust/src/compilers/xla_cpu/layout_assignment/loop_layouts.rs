@@ -14,6 +14,9 @@ use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
+/// The most ops between what a loop carries and a dot that reads it.
+const MAX_STEPS: usize = 64;
+
 impl CarriedLayouts {
     /// Those of the loops in `functions`.
     pub fn new(
@@ -115,8 +118,7 @@ impl CarriedLayouts {
                 || program.kind(made_by) == OpKind::Constant
         });
         if !is_free {
-            self.copied.insert((op, index), order.clone());
-            self.loops.insert(op);
+            self.copied.entry(op).or_default().insert(index, order.clone());
         }
         let Some(result) = program.op_results(op).nth(index) else { return };
         let is_end = |user: OpId| program.has_traits(user, OpTraits::TERMINATOR);
@@ -137,13 +139,27 @@ enum Kept {
     InUpdate,
 }
 
-/// Whether only dots read `value`, or its other names.
+/// Whether only dots of the same block read `value`, or its other names.
 fn only_dots_read(program: &Program, value: ValueId) -> bool {
-    program.users(value).all(|user| {
-        program.kind(user) == OpKind::DotGeneral
-            || program.op_name(user) == "stablehlo.reshape"
-                && only_dots_read(program, program.result(user, 0))
-    })
+    let Some(home) = program.defining_op(value).map(|op| program.parent_block(op)) else {
+        return false;
+    };
+    let mut names = vec![value];
+    while let Some(name) = names.pop() {
+        for user in program.users(name) {
+            if program.parent_block(user) != home {
+                return false;
+            }
+            match program.kind(user) {
+                OpKind::DotGeneral => {}
+                _ if keeps_order(program, user) == Some(Kept::Reshaped) => {
+                    names.push(program.result(user, 0));
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
 }
 
 fn keeps_order(program: &Program, op: OpId) -> Option<Kept> {
@@ -163,7 +179,7 @@ fn source(
     body: BlockId,
     (mut value, mut order): (ValueId, DimOrder),
 ) -> Option<(ValueId, DimOrder)> {
-    loop {
+    for _ in 0..MAX_STEPS {
         let op = match program.def(value) {
             ValueDef::Arg(block) => return (block == body).then_some((value, order)),
             ValueDef::Result(op) => op,
@@ -174,6 +190,7 @@ fn source(
         }
         value = operand;
     }
+    None
 }
 
 /// The order of the dims of `to` in which its elements lie as those of `from` in `order`, if these differ in dims of size one only;

@@ -294,7 +294,7 @@ impl Layouts {
         index: usize,
     ) -> Option<&DimOrder> {
         if program.kind(op) == OpKind::While {
-            return self.carried.copied.get(&(op, index));
+            return self.carried.copied(op, index);
         }
         if works.movement(op) != Movement::Opaque
             || self.is_made_in_order(program, works, op, index)
