@@ -19,9 +19,9 @@ COMPILED = compiled(CHIP)
 # what only that compiler does. It is not enough: the aim is 90 % of peaks within a twentieth, 80 %
 # of the numbers of kernels within a fifth, 90 % of the bytes that they move within a tenth.
 WITHIN = {
-    "peak": {0.05: (54, 28), 0.1: (70, 43), 0.25: (93, 80)},
-    "kernels": {0.1: (68, 8), 0.2: (92, 20), 0.25: (98, 24)},
-    "accessed": {0.1: (84, 30), 0.2: (98, 62), 0.25: (99, 75)},
+    "peak": {0.05: (52, 28), 0.1: (69, 43), 0.25: (94, 80)},
+    "kernels": {0.1: (73, 8), 0.2: (93, 20), 0.25: (97, 24)},
+    "accessed": {0.1: (89, 30), 0.2: (98, 62), 0.25: (99, 75)},
 }
 # The same of 18 programs of the size of real ones, and of 29 that were compiled later.
 LARGE = {
@@ -30,14 +30,16 @@ LARGE = {
     "accessed": {0.1: 12, 0.2: 16, 0.25: 17},
 }
 MORE = {
-    "peak": {0.05: 13, 0.1: 15, 0.25: 25},
-    "kernels": {0.1: 16, 0.2: 23, 0.25: 26},
-    "accessed": {0.1: 21, 0.2: 24, 0.25: 24},
+    "peak": {0.05: 16, 0.1: 18, 0.25: 27},
+    "kernels": {0.1: 16, 0.2: 23, 0.25: 27},
+    "accessed": {0.1: 23, 0.2: 25, 0.25: 25},
 }
 # What was read off the process of fusion that XLA dumps, and loops that carry what products read
 # in the layout of these.
 FUSED = ("chain-grad", "lm-tp", "mlp-f32")
 CARRIED = ("decode-a", "decode1b", "decode-scan-kv")
+# Products with vectors, rows that do not fit on the chip, and the layouts of products.
+REWRITTEN = ("decode-unrolled", "lm-dp", "lm-scan-dots")
 # Of how many the bytes of each kind of collectives that sends more than 1 % of all are within a
 # twentieth, and their number within a tenth. Asked for are 90 % and 80 %.
 COLLECTIVES = {"bytes": 89, "runs": 81}
@@ -85,7 +87,7 @@ def test_arguments_and_donated_outputs_are_those_of_xla(name: str) -> None:
     assert all(kernel.count > 0 and kernel.seconds >= 0 for kernel in cost.kernels)
 
 
-@pytest.mark.parametrize("name", [*FUSED, *CARRIED])
+@pytest.mark.parametrize("name", [*FUSED, *CARRIED, *REWRITTEN])
 def test_programs_of_real_size_take_the_memory_that_xla_reserves(name: str) -> None:
     assert kept(CHIP)[name].key == key(text(name))
     assert abs(ratios([name])[name]["peak"] - 1) <= 0.08

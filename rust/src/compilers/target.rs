@@ -107,6 +107,10 @@ impl Compiler {
     pub const fn transposes_in_loops(self) -> bool {
         matches!(self, Self::XlaCpu)
     }
+    /// Whether what is computed from products keeps their layout (`LayoutAssignment`).
+    pub const fn keeps_product_orders(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
     /// Whether dots with few rows and columns are split along the contracting dims (`SplitkRewriter`).
     pub const fn splits_contractions(self) -> bool {
         matches!(self, Self::XlaGpu)
@@ -119,7 +123,8 @@ impl Compiler {
     pub const fn collective_passes(self) -> &'static str {
         match self {
             Self::XlaGpu => {
-                "top-k-of-shards,all-reduce-folder,all-gather-dynamic-slice-simplifier,\
+                "dot-strength-reduction,top-k-of-shards,all-reduce-folder,\
+                 all-gather-dynamic-slice-simplifier,\
                  all-reduce-reassociate,while-loop-all-reduce-code-motion,\
                  all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,\
                  scatter-add-folder,remove-unused-ops"

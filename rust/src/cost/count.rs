@@ -136,6 +136,7 @@ impl<'a> Count<'a> {
             cost: ProgramCost {
                 rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
                 fused,
+                compiler,
                 ..ProgramCost::default()
             },
         };

@@ -2,6 +2,8 @@
 
 use super::memory::Memory;
 use super::steps::RowsOfOp;
+use crate::compilers::target::Compiler;
+use crate::compilers::xla_cpu::layout_assignment::product_orders::keep_product_orders;
 use crate::error::Span;
 use crate::index::{Id, OpId};
 use crate::inlining::call_inliner::Inlined;
@@ -39,8 +41,9 @@ pub struct HostCopy {
     pub group: u32,
 }
 
-/// `program` with its calls inlined, without placements of values that are already there.
-pub fn inlined(program: &Program) -> Inlined<'_> {
+/// `program` with its calls inlined, without placements of values that are already there, and with dims in the order that `compiler`
+/// keeps.
+pub fn inlined(program: &Program, compiler: Compiler) -> Inlined<'_> {
     let mut inlined = Inlined::new(program);
     let idle = Spaces::new(&inlined.program).idle;
     if !idle.is_empty() {
@@ -50,6 +53,7 @@ pub fn inlined(program: &Program) -> Inlined<'_> {
             program.erase_op(op);
         }
     }
+    keep_product_orders(&mut inlined, compiler);
     inlined
 }
 

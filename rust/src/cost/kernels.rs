@@ -74,7 +74,7 @@ pub fn local_kernels(
     chip: Chip,
     fused: &FusedOnce,
 ) -> Vec<Kernel> {
-    let inlined = inlined(local.program);
+    let inlined = inlined(local.program, chip.0);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Vec::new() };
     let mut works = Works::with_estimates(program, estimates);

@@ -161,6 +161,8 @@ pub struct ProgramCost {
     pub fused: FusedOnce,
     /// The dependences among ops, for schedules.
     pub flow: Dataflow,
+    /// The compiler, in whose form of the program, with calls inlined, ops and blocks are counted.
+    pub compiler: Compiler,
     /// Whether figures are lower bounds, because a tensor has 2^96 bytes or more, or a count is 2^128 or more.
     pub is_saturated: bool,
 }
@@ -169,13 +171,13 @@ pub struct ProgramCost {
 /// calls were inlined, the originals of the clones. `estimates` has the work of custom calls that a user registered. Times and
 /// traffic are those of kernels if the compiler's are modelled.
 pub fn local_cost(local: Local<'_>, estimates: &Estimates, chip: Chip) -> ProgramCost {
-    inlined_cost(local, &inlined(local.program), estimates, chip)
+    inlined_cost(local, &inlined(local.program, chip.0), estimates, chip)
 }
 
 /// The counts of XLA:CPU's `HloCostAnalysis` for the program of `local`, given its cost. They are computed separately since they
 /// take a third of the time of that, and are rarely needed.
 pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
-    let inlined = inlined(local.program);
+    let inlined = inlined(local.program, cost.compiler);
     let program = &*inlined.program;
     let row_of = |op: OpId| cost.rows_of[op.index()].row;
     once(program, &mut Works::new(program), &cost.execution, cost.ops.len(), row_of)
@@ -184,12 +186,12 @@ pub fn local_once(local: Local<'_>, cost: &ProgramCost) -> Once {
 /// The steps of the program of `local`, in the order in which they run, with the parameters of [`local_cost`]. They are computed
 /// separately since they take half of the time of that, and are rarely needed.
 pub fn local_steps(local: Local<'_>, estimates: &Estimates, chip: Chip) -> Vec<Step> {
-    Count::steps(local, &inlined(local.program), estimates, chip)
+    Count::steps(local, &inlined(local.program, chip.0), estimates, chip)
 }
 
 /// The peak of live bytes of the program of `local` in the better of two orders: that of the program, and depth first.
 pub fn local_least_peak(local: Local<'_>, compiler: Compiler) -> u128 {
-    let inlined = inlined(local.program);
+    let inlined = inlined(local.program, compiler);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return 0 };
     // No estimate of work changes what is in memory.
@@ -237,7 +239,7 @@ fn inlined_cost(
 /// The peak memory of the program of `local` for a chip, in a memory space, given its [`local_cost`]. It is computed separately
 /// since it takes longer than that, and is not always needed.
 pub fn local_peak(local: Local<'_>, cost: &ProgramCost, chip: Chip, space: Space) -> Peak {
-    inlined_peak(&inlined(local.program), cost, chip, space)
+    inlined_peak(&inlined(local.program, cost.compiler), cost, chip, space)
 }
 
 fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Space) -> Peak {
@@ -260,7 +262,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Sp
 
 /// The bytes that XLA:CPU allocates for the program of `local`.
 pub fn local_host_bytes(local: Local<'_>) -> u128 {
-    let program = &*simplified(inlined(local.program).program);
+    let program = &*simplified(inlined(local.program, Compiler::XlaCpu).program);
     let Some(entry) = program.entry_function() else { return 0 };
     let mut works = Works::new(program);
     let execution = Execution::new(program, &mut works);
@@ -275,7 +277,7 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
 /// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them; ops and values are those of
 /// [`local_cost`].
 pub fn local_lifetimes(local: Local<'_>, (compiler, fast): Chip) -> Lifetimes {
-    let inlined = inlined(local.program);
+    let inlined = inlined(local.program, compiler);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
     // No estimate of work changes what is in memory.

@@ -33,7 +33,8 @@ pub struct Originals {
 }
 
 impl Originals {
-    fn of(program: &Program) -> Self {
+    /// Those of `program`, to which nothing was added yet.
+    pub fn of(program: &Program) -> Self {
         let (ops, values) = (program.num_op_ids(), program.num_value_ids());
         Self { ops: Origins::new(ops), values: Origins::new(values) }
     }

@@ -9,9 +9,9 @@
 use super::product_fusion::is_product;
 use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
+use crate::compilers::xla_cpu::passes::dot_strength_reduction::has_default_precision;
 use crate::index::{Id, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
-use crate::mlir::op_attribute;
 use crate::work::tensors::Tensors;
 
 /// The most times that values carried by loops are looked at.
@@ -135,14 +135,6 @@ fn rounds(
         };
     }
     program.op_name(op) == "stablehlo.convert" && tensors.element(program.result(op, 0)) == "bf16"
-}
-
-/// Whether `op`, a product, is computed in the precision that products have by default.
-fn has_default_precision(program: &Program, op: OpId) -> bool {
-    let precisions = op_attribute(program, op, "precision_config");
-    let mut precisions = precisions.iter().filter_map(|it| it.items()).flatten();
-    precisions.all(|precision| precision.as_str().is_none_or(|it| it == "DEFAULT"))
-        && op_attribute(program, op, "algorithm").is_none()
 }
 
 /// The names of ops whose results have elements of their operands.

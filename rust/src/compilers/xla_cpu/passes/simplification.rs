@@ -1,5 +1,5 @@
 //! The rewrites of XLA:CPU before buffer assignment that change which ops use what: barriers are dropped, equal ops are merged,
-//! dots that contract at most one element become multiplications ([`super::outer_products`]), and adds are folded into scatters
+//! dots that contract at most one element become multiplications ([`super::dot_strength_reduction`]), and adds are folded into scatters
 //! ([`super::scatter_sums`]).
 //!
 //! Rematerialization marks ops to be recomputed by a barrier. On CPUs the recomputed ops are merged with the original ones, whose
@@ -9,7 +9,7 @@
 //! Source: XLA's `OptimizationBarrierExpander`, `HloCSE`, and `HandleReduce` of its `AlgebraicSimplifier`.
 
 use crate::compilers::xla_cpu::passes::common_subexpressions::{function, Equal};
-use crate::compilers::xla_cpu::passes::outer_products::multiplied;
+use crate::compilers::xla_cpu::passes::dot_strength_reduction::multiplied;
 use crate::compilers::xla_cpu::passes::scatter_sums::scattered;
 use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, Program};

@@ -98,7 +98,14 @@ impl Groups<'_> {
             }
             let mut next = at;
             while next < siblings.len() {
-                if self.are_compatible(one, siblings[next]) && self.join(one, siblings[next]) {
+                let other = siblings[next];
+                // A reduction is not in one kernel with what reads it; loops over the same elements are.
+                let is_read = |this: &Self| {
+                    matches!(this.hero(one).expression.hero, Hero::Reduction(_))
+                        && (this.reading(one).contains(&other)
+                            || this.reading(other).contains(&one))
+                };
+                if self.are_compatible(one, other) && !is_read(self) && self.join(one, other) {
                     siblings.remove(next);
                 } else {
                     next += 1;

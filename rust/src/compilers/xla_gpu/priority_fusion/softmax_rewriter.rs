@@ -11,8 +11,8 @@ use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use rustc_hash::FxHashSet;
 
-/// The most elements of a row in one kernel.
-const MAX_ROW: i64 = 1 << 17;
+/// The most elements of a row in one kernel: padded to a power of two, it takes at most 0.4 of the registers of a block.
+const MAX_ROW: i64 = 1 << 14;
 
 impl Nodes<'_, '_, '_> {
     /// Makes one node of each normalization.
