@@ -31,7 +31,7 @@ LARGE = {
 }
 MORE = {
     "peak": {0.05: 16, 0.1: 18, 0.25: 27},
-    "kernels": {0.1: 16, 0.2: 23, 0.25: 27},
+    "kernels": {0.1: 14, 0.2: 23, 0.25: 27},
     "accessed": {0.1: 23, 0.2: 25, 0.25: 25},
 }
 # What was read off the process of fusion that XLA dumps, and loops that carry what products read

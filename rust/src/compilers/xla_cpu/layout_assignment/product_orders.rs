@@ -57,6 +57,7 @@ fn rewrite(program: &mut Program, originals: &mut Originals, first: Vec<OpId>) {
         of: FxHashMap::default(),
         handled: FxHashSet::default(),
         ages: FxHashMap::default(),
+        ordered: FxHashMap::default(),
     };
     for block in blocks {
         orders.rewrite(block);
@@ -66,6 +67,16 @@ fn rewrite(program: &mut Program, originals: &mut Originals, first: Vec<OpId>) {
 
 /// Ops that give their operand another form.
 const FORMS: [&str; 3] = ["stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose"];
+
+/// Whether `op` is a broadcast whose result has more elements than its operand.
+fn is_spreading(program: &Program, op: OpId) -> bool {
+    let count = |value| {
+        let sizes = program.value_type(value).static_shape()?;
+        Some(sizes.into_iter().fold(1, i64::saturating_mul))
+    };
+    program.op_name(op) == "stablehlo.broadcast_in_dim"
+        && count(program.operand(op, 0)) < count(program.result(op, 0))
+}
 
 /// The values of a program whose dims are in another order than they were.
 struct Orders<'p> {
@@ -79,18 +90,12 @@ struct Orders<'p> {
     /// For each value of the block the place of the first op, a dot say, that decides in which order it is stored; [`FREE`] if none
     /// does. What is missing is stored as it is given.
     ages: FxHashMap<ValueId, u32>,
+    /// Values of the block in another order than they are stored in.
+    ordered: FxHashMap<(ValueId, DimOrder), ValueId>,
 }
 
 /// The age of a value that is made in any order.
 const FREE: u32 = u32::MAX;
-
-/// What happens to an operand of an elementwise op.
-enum Change {
-    /// Its dims are put in the order of the others.
-    Transposed(DimOrder),
-    /// It is made in that order.
-    Remade,
-}
 
 impl Orders<'_> {
     fn program(&self) -> &Program {
@@ -100,6 +105,7 @@ impl Orders<'_> {
     fn rewrite(&mut self, block: BlockId) {
         let ops: Vec<OpId> = self.program().block_ops(block).collect();
         self.ages.clear();
+        self.ordered.clear();
         for (place, op) in ops.into_iter().enumerate() {
             let age = self.age(op, place as u32);
             let is_first = self.first.contains(&op);
@@ -122,6 +128,10 @@ impl Orders<'_> {
         if !takes_order {
             let is_free = matches!(program.op_name(op), "stablehlo.constant" | "stablehlo.iota");
             return if is_free { FREE } else { place };
+        }
+        // What is repeated is read in any order.
+        if is_spreading(program, op) {
+            return FREE;
         }
         let ages = program.operands(op).map(|value| self.ages.get(&value).copied().unwrap_or(0));
         ages.min().unwrap_or(FREE)
@@ -233,43 +243,26 @@ impl Orders<'_> {
     /// An elementwise op computes in the order of its oldest operand: others are made in it, or transposed.
     fn elementwise(&mut self, op: OpId) -> Option<ValueId> {
         let operands: Vec<ValueId> = self.program().operands(op).collect();
-        let is_static = |value| self.program().value_type(value).static_shape().is_some();
-        if !operands.iter().copied().chain(self.program().op_results(op)).all(is_static) {
+        let mut all = operands.iter().copied().chain(self.program().op_results(op));
+        if !all.all(|value| self.is_static(value)) {
             return None;
         }
         let age = |value: &ValueId| self.ages.get(value).copied().unwrap_or(0);
         let ordered = operands.iter().filter(|value| self.of.contains_key(value));
         let oldest = ordered.min_by_key(|value| age(value))?;
         let (order, oldest) = (self.of[oldest].clone(), age(oldest));
-        let mut changes = Vec::new();
-        for (index, &value) in operands.iter().enumerate() {
-            match self.of.get(&value) {
-                _ if self.program().value_type(value).rank() == Some(0) => {}
-                Some(own) if *own == order => {}
-                Some(own) => {
-                    let turned = inverse(own);
-                    let turned = order.iter().map(|&dim| turned[dim]).collect();
-                    changes.push((index, Change::Transposed(turned)));
-                }
-                None if self.is_free(op, value, MAX_DEPTH) => {
-                    changes.push((index, Change::Remade));
-                }
-                None if age(&value) > oldest => {
-                    changes.push((index, Change::Transposed(order.clone())));
-                }
-                None => return None,
-            }
+        let is_taken = |&value: &ValueId| {
+            self.is_scalar(value)
+                || self.of.contains_key(&value)
+                || age(&value) > oldest
+                || self.is_free(op, value, MAX_DEPTH)
+        };
+        if !operands.iter().all(is_taken) {
+            return None;
         }
-        let mut new = operands.clone();
-        for (index, change) in changes {
-            new[index] = match change {
-                Change::Transposed(turned) => {
-                    let new = self.made.transposed(op, operands[index], &turned);
-                    self.handled.extend(self.program().defining_op(new));
-                    new
-                }
-                Change::Remade => self.remade(op, operands[index], &order)?,
-            };
+        let mut new = Vec::with_capacity(operands.len());
+        for value in operands {
+            new.push(self.in_order(op, value, &order, MAX_DEPTH)?);
         }
         self.made.retype(op, &new, &order);
         self.handled.insert(op);
@@ -288,11 +281,7 @@ impl Orders<'_> {
         match program.op_name(by) {
             "stablehlo.constant" => self.made.splat(by).is_some(),
             "stablehlo.iota" => true,
-            "stablehlo.broadcast_in_dim" => {
-                let sizes = |value| program.value_type(value).static_shape();
-                let count = |value| Some(sizes(value)?.into_iter().product::<i64>());
-                count(program.operand(by, 0)) < count(value)
-            }
+            "stablehlo.broadcast_in_dim" => is_spreading(program, by),
             _ if is_elementwise(program, by) => program.operands(by).all(|operand| {
                 program.value_type(operand).rank() == Some(0)
                     || self.is_free(op, operand, depth - 1)
@@ -300,9 +289,73 @@ impl Orders<'_> {
             _ => false,
         }
     }
-    /// `value`, which is free, made before `op` with its dims in `order`.
-    fn remade(&mut self, op: OpId, value: ValueId, order: &DimOrder) -> Option<ValueId> {
-        let by = self.program().defining_op(value)?;
+    fn is_scalar(&self, value: ValueId) -> bool {
+        self.program().value_type(value).rank() == Some(0)
+    }
+    /// `value` with its dims in `order`, before `op`: as it is, made anew, or transposed. What is computed from a younger product is
+    /// transposed where it is computed from its result, once for all that read it.
+    fn in_order(
+        &mut self,
+        op: OpId,
+        value: ValueId,
+        order: &DimOrder,
+        depth: u32,
+    ) -> Option<ValueId> {
+        if self.is_scalar(value) {
+            return Some(value);
+        }
+        if let Some(own) = self.of.get(&value) {
+            if own == order {
+                return Some(value);
+            }
+            let turned = inverse(own);
+            let turned: DimOrder = order.iter().map(|&dim| turned[dim]).collect();
+            return Some(self.transposed(op, value, &turned));
+        }
+        let key = (value, order.clone());
+        if let Some(&known) = self.ordered.get(&key) {
+            return Some(known);
+        }
+        let by = self.program().defining_op(value);
+        let by =
+            by.filter(|&by| self.program().parent_block(by) == self.program().parent_block(op));
+        let is_computed = |by: OpId| {
+            depth > 0
+                && self.program().num_operands(by) > 1
+                && is_elementwise(self.program(), by)
+                && self.program().operands(by).all(|it| self.is_static(it))
+        };
+        let made = match by {
+            Some(by) if self.is_free(op, value, MAX_DEPTH) => self.remade(op, by, order)?,
+            Some(by) if is_computed(by) => self.computed(op, by, order, depth)?,
+            _ => self.transposed(op, value, order),
+        };
+        self.ordered.insert(key, made);
+        Some(made)
+    }
+    fn is_static(&self, value: ValueId) -> bool {
+        self.program().value_type(value).static_shape().is_some()
+    }
+    /// `value` transposed by `order` before `op`.
+    fn transposed(&mut self, op: OpId, value: ValueId, order: &DimOrder) -> ValueId {
+        let new = self.made.transposed(op, value, order);
+        self.handled.extend(self.program().defining_op(new));
+        new
+    }
+    /// The result of `by`, an elementwise op, computed before `op` of operands whose dims are in `order`.
+    fn computed(&mut self, op: OpId, by: OpId, order: &DimOrder, depth: u32) -> Option<ValueId> {
+        let operands: Vec<ValueId> = self.program().operands(by).collect();
+        let mut new = Vec::with_capacity(operands.len());
+        for operand in operands {
+            new.push(self.in_order(op, operand, order, depth.saturating_sub(1))?);
+        }
+        let made = self.made.copied(by, op, &new, order);
+        self.handled.extend(self.program().defining_op(made));
+        Some(made)
+    }
+    /// The result of `by`, which is free, made before `op` with its dims in `order`.
+    fn remade(&mut self, op: OpId, by: OpId, order: &DimOrder) -> Option<ValueId> {
+        let value = self.program().result(by, 0);
         let sizes = self.program().value_type(value).static_shape()?;
         let sizes: Vec<i64> = order.iter().map(|&dim| sizes[dim]).collect();
         let place = inverse(order);
@@ -323,15 +376,7 @@ impl Orders<'_> {
                 self.handled.extend(self.program().defining_op(new));
                 Some(new)
             }
-            _ => {
-                let operands: Vec<ValueId> = self.program().operands(by).collect();
-                let mut new = Vec::with_capacity(operands.len());
-                for operand in operands {
-                    let is_scalar = self.program().value_type(operand).rank() == Some(0);
-                    new.push(if is_scalar { operand } else { self.remade(op, operand, order)? });
-                }
-                Some(self.made.copied(by, op, &new, order))
-            }
+            _ => self.computed(op, by, order, MAX_DEPTH),
         }
     }
     /// Transposes what is read by ops that were not rewritten, and removes what nothing reads any more.
