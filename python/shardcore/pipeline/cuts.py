@@ -7,8 +7,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from shardcore.pipeline.layers import Layers, Part
+from shardcore.pipeline.layers import Layers
 from shardcore.pipeline.orders import Chunk
+from shardcore.pipeline.part import Part
 
 Cut = tuple[int, ...]
 """The number of layers of each chunk; those with what comes before or after the layers may have
