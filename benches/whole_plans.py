@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import shardcore
 import shardcore.jax
+from jax._src import source_info_util
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 from rich.console import Console
@@ -111,8 +114,10 @@ placed.defvjp(_placed, _gradient_placed)
 
 
 def rules() -> None:
-    """Attention is computed apart for each sequence and group of heads."""
+    """Attention is computed apart for each sequence and group of heads; lines of the model are
+    lines of a user's."""
     kernels.register()
+    source_info_util.register_inclusion(f"{Path(decoder.__file__).parent}{os.sep}")
 
     def of(signature: Any) -> str | None:
         target = str(signature.attributes.get("call_target_name"))
@@ -197,16 +202,19 @@ def theirs(run: Training, chip: Any) -> Candidate:
         session.set("tokens", "P('data')")
         for name, each in shapes(run.model).items():
             spec = replace(run, sizes={"tensor": 2}).spec(name, each)
-            for tree in ("params", "first", "second"):
+            for at, tree in enumerate(("params", "first", "second")):
                 axes = list(spec)
                 if tree in trees and data > 1 and "embed" in each.dims:
                     axes[each.dims.index("embed")] = "data"
                 session.set(f"{tree}['{name}']", f"P({', '.join(map(repr, axes))})")
+                session.set(f"result[{at}]['{name}']", f"P({', '.join(map(repr, axes))})")
         layers = find_layers(session.result.result, chip)
-        search = PipelineSearch(layers, math.inf, links_of(chip, {}), mesh)
         schedule = "interleaved" if run.interleave > 1 else "1f1b"
-        search.add(schedule, run.sizes["stage"], run.interleave, run.microbatches, chunks(run))
-        found += [search.best] if search.best is not None else []
+        kind = schedule, run.sizes["stage"], run.interleave, run.microbatches
+        for once in (True, False):
+            search = PipelineSearch(layers, math.inf, links_of(chip, {}), mesh)
+            search.add(*kind, chunks(run), once)
+            found += [search.best] if search.best is not None else []
     fitting = [each for each in found if each.peak_bytes <= chip.hbm_bytes]
     return min(fitting or found, key=operator.attrgetter("step_seconds"))
 
