@@ -44,7 +44,7 @@ from shardcore.pipeline import Candidate, find_layers
 from shardcore.pipeline.cuts import Cut
 from shardcore.pipeline.search import PipelineSearch, links_of
 
-SECONDS = 240.0
+SECONDS = 300.0
 NEAR = 1.05
 AMONG = 3
 WHOLE = "b t (g r) d, b s g d, b s g e -> b t (g r) e need_replication={t, s, d, e}"
@@ -190,7 +190,8 @@ def chunks(run: Training) -> Cut:
 
 def theirs(run: Training, chip: Any) -> Candidate:
     """The pipeline of the source: parameters over tensor parallelism, moments over data, too, and
-    parameters likewise where they do not fit otherwise."""
+    parameters likewise, prepared once a step or for each micro-batch: what is fastest of what fits,
+    or at all if nothing fits."""
     data = run.sizes.get("data", 1)
     sizes = {"data": data, "tensor": run.sizes.get("tensor", 1)}
     mesh = Mesh(sizes)

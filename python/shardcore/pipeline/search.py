@@ -132,8 +132,6 @@ class PipelineSearch:
         name, stages, turns, micro_batches, once = setup
 
         def fits(number: int, part: Part) -> bool:
-            if turns > 1:
-                return True
             live = micro_batches if name in KEEPING else min(stages - number, micro_batches)
             kept = live * part.activation_bytes / micro_batches
             return self._held(part, setup) + kept <= self._limit
@@ -141,9 +139,8 @@ class PipelineSearch:
         chunks = stages * turns
         # What takes least memory is said where nothing fits.
         layers = self._layers.split(micro_batches, once=once)
-        found = cut(layers, chunks, micro_batches, fits) or cut(
-            layers, chunks, micro_batches, lambda *_: True
-        )
+        found = cut(layers, chunks, micro_batches, fits) if turns == 1 else None
+        found = found or cut(layers, chunks, micro_batches)
         assert found is not None
         return found
 
