@@ -167,7 +167,7 @@ def constraints_of(
             op_location=value.location or "",
             primitive=_primitive(value),
             shape=value.shape or (),
-            site=site(location, op) if line else None,
+            site=site(location, "" if line.is_call else op) if line else None,
             is_gradient=line is not None and line.is_gradient,
         )
     return tuple(sorted(found.values(), key=lambda each: len(each.line)))
