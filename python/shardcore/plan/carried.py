@@ -13,7 +13,8 @@ def carried(
 ) -> dict[str, TensorSharding]:
     """Return annotations of values of ``given`` for ``other``, in which values may have other names
     and be computed more often or less: those of what the same lines constrain. Values without a
-    location keep their names, where ``other`` has the same op and type by that name."""
+    location keep their names, where ``other`` has the same op and type by that name. Constraints
+    are not in the programs, where they would be values of these lines."""
     values, its = _by_name(given), _by_name(other)
     known = {values[name]: at for name, at in annotations.items() if name in values}
     lines, own = Expressions(given), Expressions(other)

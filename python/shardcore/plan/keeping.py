@@ -129,7 +129,11 @@ class Keeping:
         """The annotations of ``of`` but for those of values that the program does not have."""
         ports = {name: at for name, at in of.annotations.items() if not name.startswith(_VALUES)}
         values = {name: at for name, at in of.annotations.items() if name.startswith(_VALUES)}
-        return ports | carried(values, of.module, self.program(setting).module) if values else ports
+        if not values:
+            return ports
+        # Constraints are ops at the lines of what they constrain.
+        given = of._copy(dict.fromkeys(of.annotations)).module
+        return ports | carried(values, given, self.program(setting).module)
 
     def best(
         self, figures: Callable[[Setting | None], Figures], limit: float, seconds: float
