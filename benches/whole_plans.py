@@ -222,10 +222,15 @@ def theirs(run: Training, chip: Any) -> Candidate:
 
 
 def rank(plan: Plan, step: float) -> int:
-    """Which of the plans of different kinds `step` would be."""
-    steps = [plan.step_seconds]
-    steps += [a.figures.step_seconds or math.inf for a in plan.alternatives if a.stages is not None]
-    return 1 + sum(other < step * (1 - 1e-9) for other in steps)
+    """Which of the plans of different kinds `step` would be; plans of as many stages and the same
+    parallelism are one kind, whatever layers keep."""
+    found = [(plan.stages, plan.kind, plan.step_seconds)]
+    found += [
+        (a.stages, a.kind.partition(",")[0], a.figures.step_seconds or math.inf)
+        for a in plan.alternatives
+        if a.stages is not None
+    ]
+    return 1 + len({(stages, kind) for stages, kind, other in found if other < step * (1 - 1e-9)})
 
 
 def main(chosen: list[int]) -> None:
