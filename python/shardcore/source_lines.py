@@ -75,24 +75,26 @@ def site(location: str, op: str, end: tuple[int, int] | None = None) -> Site | N
     if known is None:
         return None
     file, line, column = known
-    text, tree = _read(file)
-    if tree is None:
+    try:
+        return _site_at(file, os.stat(file).st_mtime_ns, (line, column), op, end)
+    except (OSError, ValueError):
         return None
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.expr)
-        and (node.lineno, node.col_offset) == (line, column)
-        and not isinstance(getattr(node, "ctx", None), ast.Store)
-    ]
-    found.sort(key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
+
+
+@functools.lru_cache(maxsize=4096)
+def _site_at(
+    file: str, changed: int, place: tuple[int, int], op: str, end: tuple[int, int] | None
+) -> Site | None:
+    """As :func:`site`; ``changed`` is the file's modification time."""
+    text, begun = _parsed(file, changed)
+    found = begun.get(place, [])
     if end is None:
-        wanted = [node for node in found if isinstance(node, _kind(op))] or found
+        wanted = [each for each in found if isinstance(each[0], _kind(op))] or found
     else:
-        wanted = [node for node in found if (node.end_lineno, node.end_col_offset) == end]
+        wanted = [each for each in found if (each[0].end_lineno, each[0].end_col_offset) == end]
     if not wanted:
         return None
-    return _site(file, text, tree, wanted[-1])
+    return _site(file, text, *wanted[-1])
 
 
 def _kind(op: str) -> type[ast.expr] | tuple[type[ast.expr], ...]:
@@ -103,10 +105,7 @@ def _kind(op: str) -> type[ast.expr] | tuple[type[ast.expr], ...]:
     return (ast.BinOp, ast.Call) if name in _OPERATORS else ast.Call
 
 
-def _site(file: str, text: str, tree: ast.AST, node: ast.expr) -> Site:
-    statements = (each for each in ast.walk(tree) if isinstance(each, ast.stmt))
-    inside = [each for each in statements if _holds(each, node)]
-    statement = max(inside, key=lambda each: (each.lineno, each.col_offset))
+def _site(file: str, text: str, node: ast.expr, statement: ast.stmt) -> Site:
     name = None
     if isinstance(statement, ast.Assign) and statement.value is node:
         [*others, target] = statement.targets
@@ -127,23 +126,36 @@ def _site(file: str, text: str, tree: ast.AST, node: ast.expr) -> Site:
     )
 
 
-def _holds(statement: ast.stmt, node: ast.expr) -> bool:
-    return any(each is node for each in ast.walk(statement))
+_Begun = dict[tuple[int, int], list[tuple[ast.expr, ast.stmt]]]
+"""The expressions that begin at each line and column of a file, the shortest first, with the
+statements that they are in."""
 
 
 @functools.lru_cache(maxsize=8)
-def _parsed(file: str, changed: int) -> tuple[str, ast.Module | None]:
-    """The text of a file and its syntax tree; ``changed`` is the file's modification time."""
+def _parsed(file: str, changed: int) -> tuple[str, _Begun]:
+    """The text of a file and its expressions; ``changed`` is the file's modification time."""
     try:
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
-        return text, ast.parse(text)
+        return text, _begun(ast.parse(text))
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError):
-        return "", None
+        return "", {}
 
 
-def _read(file: str) -> tuple[str, ast.Module | None]:
-    try:
-        return _parsed(file, os.stat(file).st_mtime_ns)
-    except (OSError, ValueError):
-        return "", None
+def _begun(tree: ast.Module) -> _Begun:
+    found: _Begun = {}
+    # A list, because expressions may be nested deeper than Python's recursion limit.
+    left: list[tuple[ast.AST, ast.stmt | None]] = [(tree, None)]
+    while left:
+        node, within = left.pop()
+        statement = node if isinstance(node, ast.stmt) else within
+        is_value = isinstance(node, ast.expr) and not isinstance(
+            getattr(node, "ctx", None), ast.Store
+        )
+        if is_value and statement is not None:
+            assert isinstance(node, ast.expr)
+            found.setdefault((node.lineno, node.col_offset), []).append((node, statement))
+        left += [(child, statement) for child in ast.iter_child_nodes(node)]
+    for alike in found.values():
+        alike.sort(key=lambda each: (each[0].end_lineno or 0, each[0].end_col_offset or 0))
+    return found

@@ -9,11 +9,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from shardcore import AxisRef, Mesh, Module, PlanError
+from shardcore import AxisRef, Mesh, Module, PlanError, Result
 from shardcore.calculus import hardware
 from shardcore.costs.figures import KernelKind
 from shardcore.costs.links import links
 from shardcore.pipeline import Layers, Part, find_layers
+from shardcore.pipeline.cuts import seconds
 from shardcore.pipeline.labels import ACTIVATION, Assigned, sums_batch
 from shardcore.pipeline.micro_batches import Collective, Share, Times
 
@@ -72,6 +73,34 @@ def test_sharded_parameters_are_gathered_and_their_gradients_held_whole(scans: b
     assert found.layers[3].gradient_bytes == WEIGHTS
     assert found.gathered_bytes == WEIGHTS
     assert find_layers(programs.step(8, scans=scans)).gathered_bytes == 0
+
+
+@pytest.mark.parametrize("scans", [True, False])
+def test_parameters_that_are_gathered_once_are_kept(scans: bool) -> None:
+    """Both passes gather the same weights. What is gathered once takes no time of a micro-batch."""
+    found = find_layers(programs.step(8, scans=scans, shards=True))
+    assert found.are_prepared
+    assert found.layers[3].prepared_bytes == WEIGHTS
+    each, once = (found.split(4, once=way).layers[3] for way in (False, True))
+    assert each.fixed_forward + each.fixed_backward > 0
+    assert once.fixed_forward == once.fixed_backward == 0
+    assert once.update > each.update
+    assert seconds(once, 4) < seconds(each, 4)
+    assert not find_layers(programs.step(8, scans=scans)).are_prepared
+
+
+def test_the_next_parameters_may_be_sharded_otherwise() -> None:
+    """Parameters are found by the types of the whole arrays, not by those of a device."""
+    session = programs.step(8).session()
+    for name in ("up", "down"):
+        session.set(f"params['layers']['{name}']", "P()")
+        for sharded in ("moments", "result[0]", "result[1]"):
+            session.set(f"{sharded}['layers']['{name}']", "P(None, 'data')")
+    result = session.result
+    assert isinstance(result, Result)
+    found, alike = find_layers(result), find_layers(programs.step(8))
+    assert found.layers[3].parameter_bytes == WEIGHTS + WEIGHTS // 4
+    assert found.layers[3].fixed_forward == pytest.approx(alike.layers[3].fixed_forward, rel=0.1)
 
 
 def test_a_sum_over_features_is_none_over_the_batch() -> None:

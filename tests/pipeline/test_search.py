@@ -9,13 +9,15 @@ import random
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from shardcore import Module, PlanError
 from shardcore.calculus.hardware import hardware
 from shardcore.cli import main
-from shardcore.pipeline import SCHEDULES, Part, Pipeline, find, find_layers, run
+from shardcore.pipeline import SCHEDULES, Candidate, Part, Pipeline, find, find_layers, run
+from shardcore.pipeline.answer import Setup
 from shardcore.pipeline.cuts import chunk, parts
 from shardcore.pipeline.schedules import LOOPED, check
 from shardcore.pipeline.search import PipelineSearch, links_of
@@ -53,11 +55,12 @@ def test_each_says_what_it_is(found: Pipeline) -> None:
         assert each.send.achieved > 0
 
 
-def every_cut(found: Pipeline) -> list[tuple[float, float]]:
-    """The step and the most memory of each cut into stages as that of the best."""
+def every_cut(found: Pipeline, once: bool) -> list[tuple[float, float]]:
+    """The step and the most memory of each cut into stages as that of the best, with parameters
+    prepared once a step or for each micro-batch."""
     best = found.best
     stages, batches = best.stages, best.micro_batches
-    layers = found.layers.split(batches)
+    layers = found.layers.split(batches, once=once)
     rows = []
     count = len(layers.layers)
     for ends in combinations(range(1, count), stages * best.turns - 1):
@@ -69,9 +72,11 @@ def every_cut(found: Pipeline) -> list[tuple[float, float]]:
         chunks = [chunk(each, batches, best.send.achieved) for each in every]
         timeline = run(best.schedule, chunks, stages, batches, finish)
         working = max(layers.working_bytes - layers.gathered_bytes, 0)
-        work = (working + 2 * layers.boundary_bytes) / batches + layers.gathered_bytes
+        work = (working + 2 * layers.boundary_bytes) / batches
+        work += 0 if once else layers.gathered_bytes
         memory = [
             sum(each.parameter_bytes + each.gradient_bytes for each in own)
+            + sum(each.prepared_bytes for each in own) * once
             + layers.rest.parameter_bytes
             + work
             + kept
@@ -88,12 +93,12 @@ def every_cut(found: Pipeline) -> list[tuple[float, float]]:
 def test_no_cut_is_much_faster(schedule: str, stages: int) -> None:
     turns = 2 if schedule == "interleaved" else 1
     found = find(programs.step(8), stages=stages, schedules=schedule, chunks=turns, micro_batches=4)
-    steps = [step for step, _ in every_cut(found)]
+    steps = [step for step, _ in every_cut(found, found.best.once)]
     assert found.best.step_seconds >= min(steps) * (1 - 1e-9)
     assert found.best.step_seconds <= min(steps) * 1.01
 
 
-@pytest.mark.parametrize("part", [0.95, 0.8, 0.7])
+@pytest.mark.parametrize("part", [0.95, 0.8, 0.7, 0.6])
 def test_no_cut_that_fits_is_much_faster(part: float) -> None:
     """Where the fastest cut does not fit, the fastest of those that do is found."""
     program = Module.from_file(ROOT / "examples/gpt_step.mlir")
@@ -103,7 +108,8 @@ def test_no_cut_that_fits_is_much_faster(part: float) -> None:
 
     free = search(None)
     limit = free.best.peak_bytes * part
-    fitting = [step for step, memory in every_cut(free) if memory <= limit]
+    every = (*every_cut(free, True), *every_cut(free, False))
+    fitting = [step for step, memory in every if memory <= limit]
     if not fitting:
         with pytest.raises(PlanError, match="does-not-fit"):
             search(limit)
@@ -223,8 +229,9 @@ def test_no_pipeline_is_below_its_bound(name: str) -> None:
                 continue
             for sizes in rng.sample(cuts_of(8, stages * turns), 1):
                 send = search._send(stages, micro_batches)
-                found = search._candidate(name, stages, turns, micro_batches, sizes, send)
-                bound = search._bound(name, sizes, stages, micro_batches, send.achieved)
+                setup = Setup(name, stages, turns, micro_batches, once=False)
+                found = search._candidate(setup, sizes, send)
+                bound = search._bound(setup, sizes, send.achieved)
                 assert bound <= found.step_seconds * (1 + 1e-9)
 
 
@@ -232,3 +239,20 @@ def cuts_of(count: int, chunks: int) -> list[tuple[int, ...]]:
     """The ways to divide so many layers."""
     inner = combinations(range(1, count), chunks - 1)
     return [tuple(b - a for a, b in pairwise([0, *ends, count])) for ends in inner]
+
+
+def test_parameters_are_prepared_once_where_that_fits() -> None:
+    program = programs.step(8, shards=True)
+
+    def best(memory: float | None = None) -> Candidate:
+        kind: Any = {"stages": 2, "schedules": "1f1b", "micro_batches": 4, "memory": memory}
+        return find(program, **kind).best
+
+    free = best()
+    assert free.once
+    lean = best(free.peak_bytes - 1)
+    assert not lean.once
+    assert lean.peak_bytes < free.peak_bytes
+    assert lean.step_seconds > free.step_seconds
+    assert not find(program, stages=2, micro_batches=1).best.once
+    assert not find(programs.step(8), stages=2, micro_batches=4).best.once

@@ -90,6 +90,80 @@ def test_what_a_call_computes_is_its_result() -> None:
     assert line(module, filled).values == (value,)
 
 
+def squash(x: Any) -> Any:
+    return jnp.tanh(x)
+
+
+def test_calls_of_one_function_are_expressions_of_their_own() -> None:
+    """What a function gives to one of those that call it can be constrained where it is called."""
+
+    def step(x: Any, w: Any, v: Any) -> Any:
+        y = squash(dense(x, w))
+        return squash(dense(y, v))
+
+    module = lowered(step, X, W, V)
+    expressions = Expressions(module)
+    sums = made(module, dense, "x @ w", "add")
+    codes = ("dense(x, w)", "dense(y, v)")
+    for value, code in zip(sums, codes, strict=True):
+        assert line(module, value).values == tuple(sums)
+        [found] = [each for each in expressions.lines(value) if each.values == (value,)]
+        assert found == expressions.own_line(value, {value.shape})
+        assert found.is_call
+        lines, start = inspect.getsourcelines(step)
+        [(at, text)] = [(n, text) for n, text in enumerate(lines, start) if code in text]
+        assert found.location.endswith(f":{at}:{text.index(code)}")
+    # The shapes of both are asked for.
+    every = {each.shape for each in sums}
+    assert expressions.own_line(sums[0], every) == line(module, sums[0])
+
+
+def test_gradients_of_one_call_of_several() -> None:
+    def loss(w: Any, v: Any, x: Any) -> Any:
+        y = squash(x @ w)
+        z = squash(y @ v)
+        return jnp.sum(z * z)
+
+    module = lowered(jax.grad(loss, (0, 1)), W, V, X)
+    expressions = Expressions(module)
+    [_, *products] = made(module, loss, "y @ v", "dot_general")
+    [gradient] = [each for each in products if each.shape == X.shape]
+    # Both gradients of what is squashed are constrained at its line.
+    assert {each.shape for each in line(module, gradient).values} == {(8, 4), (8, 6)}
+    found = expressions.own_line(gradient, {gradient.shape})
+    assert found is not None
+    assert (found.values, found.is_gradient, found.is_call) == ((gradient,), True, True)
+
+
+def test_lines_are_found_again_in_a_program_that_computes_anew() -> None:
+    def layer(x: Any, w: Any, v: Any) -> Any:
+        y = squash(dense(x, w))
+        return squash(dense(y, v))
+
+    def loss(w: Any, v: Any, x: Any, remat: bool) -> Any:
+        run = jax.checkpoint(layer) if remat else layer
+        return jnp.sum(run(x, w, v) ** 2)
+
+    one, other = (
+        lowered(jax.grad(lambda w, v, x, remat=remat: loss(w, v, x, remat), (0, 1)), W, V, X)
+        for remat in (False, True)
+    )
+    first, second = Expressions(one), Expressions(other)
+    [value, _] = made(one, dense, "x @ w", "add")
+    found = first.own_line(value, {value.shape})
+    assert found is not None
+    again = second.again(found)
+    assert len(again) == 2
+    assert {each.shape for each in again} == {value.shape}
+    gradients = made(one, dense, "x @ w", "dot_general")[2:]
+    [gradient] = [each for each in gradients if each.shape == X.shape]
+    found = first.own_line(gradient, {gradient.shape})
+    assert found is not None
+    assert found.is_gradient
+    [same] = second.again(found)
+    assert same.shape == gradient.shape
+
+
 def test_gradients_are_those_of_the_expression_whose_ops_take_them() -> None:
     def loss(w: Any, v: Any, x: Any) -> Any:
         y = x @ w

@@ -31,7 +31,8 @@ LAYERS, BATCH, TIME, WIDTH, INNER, VOCAB = 8, 8, 64, 128, 512, 128
 def loss(params: Any, tokens: Any) -> Any:
     def layer(x: Any, w: Any) -> Any:
         scale = jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6)
-        return x + jax.nn.gelu(x * scale @ w["up"]) @ w["down"], None
+        hidden = jax.nn.gelu(x * scale @ w["up"])
+        return x + hidden @ w["down"], None
 
     x, _ = jax.lax.scan(layer, params["table"][tokens], params["layers"])
     hot = jax.nn.one_hot(tokens, VOCAB)
@@ -172,6 +173,39 @@ def test_activations_are_divided_along_their_tokens(program: Any) -> None:
     plans = [planner.plan_of(each) for each in along]
     plan = next(each for each in plans if each.constraints)
     assert plan.constraints[0].spec.dims == ("x", "y")
+    check_it_runs(plan, arguments())
+
+
+def test_what_products_cut_is_constrained_within_layers(program: Any) -> None:
+    """The hidden units of each layer and their gradient have their shards of the weights, and
+    tokens are gathered for that; without these constraints weights are gathered."""
+    reading, planner = reading_of(program, {"x": 2, "y": 4})
+    [hidden] = [
+        role for role in reading.roles if role.what == "cut" and role.shape == (BATCH, TIME, INNER)
+    ]
+    values = {value.qualified_name: value for value in program.module.values()}
+    named = [values[name] for name in hidden.targets]
+    assert {value.op for value in named} == {"stablehlo.dot_general"}
+    assert len(named) == 2
+    within = [
+        each
+        for each in planner.finalists()
+        if any(
+            dims and role is hidden
+            for role, dims in zip(reading.roles, each.shardings, strict=True)
+        )
+    ]
+    assert within
+    for each in within:
+        edit = planner.edit(each)
+        assert edit[hidden.name] in (
+            "P('x', None, 'y')",
+            "P('y', None, 'x')",
+            "P(None, None, ('x', 'y'))",
+        )
+    plan = planner.plan_of(next(each for each in within if planner.kind_of(each) == "mixed"))
+    assert {each.is_gradient for each in plan.constraints} == {False, True}
+    assert not plan.unreached
     check_it_runs(plan, arguments())
 
 

@@ -8,10 +8,13 @@
 :mod:`~.units`            finds the layers of a program of one device
 :mod:`~.repeated_blocks`  equal consecutive blocks of ops
 :mod:`~.labels`           which layer each op belongs to, and in which phase it runs
+:mod:`~.prepared`         what of it is computed from parameters alone
+:mod:`~.part`             what some layers take
 :mod:`~.layers`           :func:`find_layers`: the layers, and what each takes
 :mod:`~.cuts`             cuts layers into chunks
 :mod:`~.answer`           what :func:`find` returns
-:mod:`~.search`           :func:`find`: stages, schedule and micro-batches for a program
+:mod:`~.search`           pipelines for some layers
+:mod:`~.best`             :func:`find`: stages, schedule and micro-batches for a program
 :mod:`~.code`             :func:`to_python`: the code of a pipeline
 ========================  =====================================================================
 """
@@ -19,11 +22,12 @@
 from __future__ import annotations
 
 from shardcore.pipeline.answer import Candidate, Pipeline
+from shardcore.pipeline.best import find
 from shardcore.pipeline.code import to_python
-from shardcore.pipeline.layers import Layers, Part, find_layers
+from shardcore.pipeline.layers import Layers, find_layers
 from shardcore.pipeline.orders import Chunk
+from shardcore.pipeline.part import Part
 from shardcore.pipeline.schedules import SCHEDULES, Task, Timeline, run
-from shardcore.pipeline.search import find
 
 __all__ = [
     "SCHEDULES",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardcore.pipeline.cuts import Cut
 from shardcore.pipeline.layers import Layers
@@ -12,6 +12,19 @@ from shardcore.pipeline.schedules import Timeline
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs.links import Transfer
+
+
+class Setup(NamedTuple):
+    """What is chosen of a pipeline besides its cut."""
+
+    schedule: str
+    stages: int
+    turns: int
+    """The number of chunks per stage."""
+    micro_batches: int
+    once: bool
+    """Whether parameters are gathered and converted once a step, and kept until its end, not for
+    each micro-batch."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,6 +36,9 @@ class Candidate:
     turns: int
     """The number of chunks per stage."""
     micro_batches: int
+    once: bool
+    """Whether parameters are gathered and converted once a step, and kept until its end, not for
+    each micro-batch."""
     cut: Cut
     """The number of layers of each chunk, in model order."""
     timeline: Timeline
@@ -33,6 +49,11 @@ class Candidate:
     micro-batch."""
     devices: int
     """The number of devices of all stages."""
+
+    @property
+    def setup(self) -> Setup:
+        """What it is besides its cut."""
+        return Setup(self.schedule, self.stages, self.turns, self.micro_batches, self.once)
 
     @property
     def step_seconds(self) -> float:
@@ -69,6 +90,7 @@ class Candidate:
         return {
             **timeline,
             "chunks_per_stage": self.turns,
+            "prepares_once": self.once,
             "cut": list(self.cut),
             "layers_by_stage": list(self.layers_by_stage),
             "memory_bytes": list(self.memory),

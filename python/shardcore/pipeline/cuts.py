@@ -7,8 +7,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from shardcore.pipeline.layers import Layers, Part
+from shardcore.pipeline.layers import Layers
 from shardcore.pipeline.orders import Chunk
+from shardcore.pipeline.part import Part
 
 Cut = tuple[int, ...]
 """The number of layers of each chunk; those with what comes before or after the layers may have
@@ -48,7 +49,7 @@ def seconds(part: Part, micro_batches: int) -> float:
 
 
 def cut(
-    layers: Layers, chunks: int, micro_batches: int, fits: Callable[[int, Part], bool]
+    layers: Layers, chunks: int, micro_batches: int, fits: Callable[[int, Part], bool] | None = None
 ) -> Cut | None:
     """Return the cut with the fastest slowest chunk among those whose chunks all fit; ``None`` if
     there is none.
@@ -62,6 +63,7 @@ def cut(
         chunks: the number of chunks.
         micro_batches: the number of micro-batches.
         fits: whether a chunk, given by its number and cost, fits; more layers never make it fit.
+            Without it all do.
     """
     count = len(layers.layers)
     if chunks > count:
@@ -86,7 +88,7 @@ def cut(
 
         def allowed(number: int, first: int, end: int) -> bool:
             is_fast = time(number, first, end) <= most * (1 + 1e-9)
-            return is_fast and fits(number, part(number, first, end))
+            return is_fast and (fits is None or fits(number, part(number, first, end)))
 
         sizes, first = [], 0
         for number in range(chunks):

@@ -9,10 +9,10 @@ per micro-batch in full; an op on gradients runs once per step.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from shardcore._core import Op, Value
+from shardcore._core import Op, Port, Value
 from shardcore.pipeline.units import Body, taken
 
 BEFORE = -1
@@ -50,8 +50,9 @@ class Assigned:
 class Labels:
     """The labels of the ops of a program."""
 
-    def __init__(self, body: Body) -> None:
-        """Label the ops of ``body``, which has units."""
+    def __init__(self, body: Body, state: Container[int]) -> None:
+        """Label the ops of ``body``, which has units; ``state`` are the numbers of the arguments
+        that are parameters or optimizer state."""
         self.body = body
         self.last = len(body.units)
         self.kinds: dict[str, str] = {}
@@ -69,8 +70,8 @@ class Labels:
         }
         ends = [place for unit in body.units for place in unit.forward]
         self._start, self._end = min(ends), max(ends)
-        self.state = _state(body)
-        """The names of arguments that are parameters or optimizer state."""
+        self.state = {each.name for at, each in enumerate(body.arguments) if at in state}
+        """The names of these arguments."""
         for argument in body.arguments:
             is_state = argument.name in self.state
             self.kinds[argument.name] = PARAMETER if is_state else ACTIVATION
@@ -152,7 +153,7 @@ class Labels:
         self._set_kinds(None)
         for place, op in enumerate(body.ops):
             labels[place] = known = self._label(place, op)
-            unit = self._loop_at(place)
+            unit = self.loop_at(place)
             if unit is not None:
                 # A carried value goes on to the next unit, in the backward pass to the unit before.
                 on = unit - 1 if place in self.backward else unit + 1
@@ -168,13 +169,13 @@ class Labels:
         self._set_kinds(leads)
         for place in range(len(body.ops) - 1, -1, -1):
             op = body.ops[place]
-            if self._loop_at(place) is not None:
+            if self.loop_at(place) is not None:
                 self._label_loop(place, op)
             phase, is_fixed = self._phase(place, op, leads)
             self.ops[place] = Assigned(labels[place], phase, is_fixed)
 
-    def _loop_at(self, place: int) -> int | None:
-        """The unit whose loop is the op at ``place``."""
+    def loop_at(self, place: int) -> int | None:
+        """The unit whose loop is the op at ``place``; ``None`` where it is not one of layers."""
         number = self.unit_of_place.get(place)
         if number is not None and self.body.units[number].count > 1:
             return number
@@ -209,7 +210,7 @@ class Labels:
                 kind = GRADIENT if is_sum else ACTIVATION
             elif GRADIENT in kinds:
                 kind = GRADIENT
-            if self._loop_at(place) is not None:
+            if self.loop_at(place) is not None:
                 self._set_kinds_of_loop(place, op)
             elif kind is not None:
                 for value in op.results:
@@ -269,7 +270,7 @@ class Labels:
         if GRADIENT in kinds:
             return "U", False
         # What is computed from constants and parameters alone runs in the first pass that uses it.
-        # # What is computed from constants has the size of the activations that use it.
+        # What is computed from constants has the size of the activations that use it.
         passes = [
             self.ops[user].phase for value in op.results for user in self._users.get(value.name, ())
         ]
@@ -361,12 +362,14 @@ def carried(loop: Op, kinds: Mapping[str, str]) -> list[int]:
     ]
 
 
-def _state(body: Body) -> set[str]:
-    """The arguments that are parameters or optimizer state: those with the type of a result. If
-    there are none, the non-integer arguments.
+def state_of(arguments: Sequence[Port], results: Iterable[Port]) -> set[int]:
+    """Return the numbers of the arguments of a program that are parameters or optimizer state:
+    those with the type of a result. If there are none, the non-integer arguments.
     """
-    types = {value.type for value in body.results}
-    found = {each.name for each in body.arguments if each.type in types and each.shape}
+    types = {port.type for port in results}
+    found = {at for at, port in enumerate(arguments) if port.type in types and port.shape}
     if found:
-        return found | {each.name for each in body.arguments if not each.shape}
-    return {each.name for each in body.arguments if not (each.dtype or "").startswith(("i", "ui"))}
+        return found | {at for at, port in enumerate(arguments) if not port.shape}
+    return {
+        at for at, port in enumerate(arguments) if not (port.dtype or "").startswith(("i", "ui"))
+    }

@@ -17,8 +17,11 @@ from shardcore.pipeline.labels import (
     GRADIENT,
     Assigned,
     Labels,
+    state_of,
 )
 from shardcore.pipeline.micro_batches import Collective, Times, shares
+from shardcore.pipeline.part import Part
+from shardcore.pipeline.prepared import prepared
 from shardcore.pipeline.units import COLLECTIVES, LEAST_LAYERS, read
 
 if TYPE_CHECKING:
@@ -26,81 +29,6 @@ if TYPE_CHECKING:
     from shardcore.costs.kernels import Kernel
     from shardcore.costs.program import Cost
     from shardcore.costs.records import CollectiveCost
-
-
-@dataclass(frozen=True)
-class Part:
-    """The cost of some layers on one device, in seconds and bytes for the whole batch."""
-
-    forward: float = 0.0
-    """Seconds of the forward pass that are divided among micro-batches."""
-    backward_input: float = 0.0
-    """Seconds of the gradient of the input, divided likewise."""
-    backward_weight: float = 0.0
-    """Seconds of the gradients of the parameters, divided likewise."""
-    fixed_forward: float = 0.0
-    """Seconds of the forward pass that every micro-batch takes, however small: gathering and
-    converting parameters."""
-    fixed_backward: float = 0.0
-    """Seconds of the backward pass that every micro-batch takes."""
-    update: float = 0.0
-    """Seconds once per step: reducing gradients, and the optimizer."""
-    flops: int = 0
-    moved_bytes: int = 0
-    """Bytes read from and written to memory."""
-    parameter_bytes: int = 0
-    """Bytes of parameters and of their optimizer state."""
-    gradient_bytes: int = 0
-    """Bytes of their gradients before reduction."""
-    activation_bytes: int = 0
-    """Bytes that the forward pass keeps for the backward pass."""
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of the step with one micro-batch."""
-        times = self.forward + self.backward_input + self.backward_weight
-        return times + self.fixed_forward + self.fixed_backward + self.update
-
-    def __add__(self, other: Part) -> Part:
-        """Return the sums."""
-        its = vars(other)
-        return _part({name: at + its[name] for name, at in vars(self).items()})
-
-    def __sub__(self, other: Part) -> Part:
-        """Return the differences."""
-        its = vars(other)
-        return _part({name: at - its[name] for name, at in vars(self).items()})
-
-    def at_least_nothing(self) -> Part:
-        """Return it with 0 for what is below."""
-        return Part(**{name: max(at, 0) for name, at in vars(self).items()})
-
-    def scaled(self, factor: float) -> Part:
-        """Return a copy with its seconds multiplied by ``factor``."""
-        names = ("forward", "backward_input", "backward_weight", "fixed_forward", "fixed_backward")
-        times = {name: getattr(self, name) * factor for name in (*names, "update")}
-        return replace(self, **times)
-
-    def divided(self, count: int) -> Part:
-        """Return one of ``count`` equal parts."""
-        if count == 1:
-            return self
-        shares: dict[str, Any] = {
-            name: at / count if isinstance(at, float) else -(-at // count)
-            for name, at in vars(self).items()
-        }
-        return Part(**shares)
-
-    def record(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return {**vars(self), "seconds": self.seconds}
-
-
-def _part(fields: dict[str, Any]) -> Part:
-    """A part with ``fields``, which are all that it has: sums are made by the million."""
-    found = object.__new__(Part)
-    vars(found).update(fields)
-    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,15 +55,23 @@ class Layers:
     """Whether the layers are in loops."""
     cost: Cost = field(repr=False, compare=False)
     """The cost of the whole program."""
-    in_micro_batches: Callable[[int], Layers] | None = field(
+    in_micro_batches: Callable[[int, bool], Layers] | None = field(
         default=None, repr=False, compare=False
     )
-    """Makes the layers of a number of micro-batches."""
+    """Makes the layers of a number of micro-batches, with parameters prepared once or each time."""
 
-    def split(self, micro_batches: int) -> Layers:
-        """Return them with the seconds of so many micro-batches one after the other; without
+    def split(self, micro_batches: int, *, once: bool = False) -> Layers:
+        """Return them with the seconds of so many micro-batches one after the other; with ``once``
+        parameters are gathered and converted once a step, and kept. Without
         :attr:`in_micro_batches` these take as long as the whole batch."""
-        return self if self.in_micro_batches is None else self.in_micro_batches(micro_batches)
+        if self.in_micro_batches is None:
+            return self
+        return self.in_micro_batches(micro_batches, once)
+
+    @cached_property
+    def are_prepared(self) -> bool:
+        """Whether something that needs memory is computed from parameters alone."""
+        return any(part.prepared_bytes for part in (self.before, *self.layers, self.after))
 
     @cached_property
     def sums(self) -> tuple[Part, ...]:
@@ -207,7 +143,8 @@ def find_layers(
                 "a pipeline is cut between layers: scan over them, or repeat them",
             )
         )
-    labels = Labels(body)
+    # Results may be divided otherwise than the arguments that they are the next state of.
+    labels = Labels(body, state_of(result.arguments(), result.results()))
     over = [mesh for mesh in result.module.meshes.values() if mesh.num_devices > 1]
     times = Times(whole.hardware, links(whole.hardware, options), over[0] if over else None)
     parts = _Parts(labels, times)
@@ -298,8 +235,7 @@ class _Parts:
             if argument.name in labels.state:
                 owners: Iterable[int | None] = users[argument.name] or late[argument.name] or [None]
                 # What both ends use, such as an embedding table that also computes the logits, is
-                # in
-                # # the memory of both.
+                # in the memory of both.
                 for label in owners:
                     self._add(label, Part(parameter_bytes=argument.bytes or 0))
         for place, op in enumerate(body.ops):
@@ -310,12 +246,14 @@ class _Parts:
                 held = max(_bytes(grads), self._sums(place))
                 self._add(at.label, Part(gradient_bytes=held))
             elif at.phase == "F":
-                loop = labels._loop_at(place)
+                loop = labels.loop_at(place)
                 made = list(op.results)
                 if loop is not None:
                     made = [v for v in made if labels.label_of_value.get(v.name) == loop]
                 kept = labels.saved(made)
                 self._add(at.label, Part(activation_bytes=_bytes(kept)))
+        for label, num_bytes in prepared(labels).items():
+            self._add(label, Part(prepared_bytes=num_bytes))
 
     def _sums(self, place: int) -> int:
         """Bytes of the gradients that the loop at ``place`` sums over the batch, of all its layers,
@@ -350,12 +288,12 @@ class _Parts:
     def layers(self, whole: Cost) -> Layers:
         """The parts, scaled so that their times add up to the step of ``whole``."""
         total = sum(sum(each.values()) for each in self._times.seconds(1).values())
-        return self._layers(whole, whole.step_seconds / total if total else 1.0, 1)
+        return self._layers(whole, whole.step_seconds / total if total else 1.0, 1, False)
 
-    def _layers(self, whole: Cost, factor: float, micro_batches: int) -> Layers:
+    def _layers(self, whole: Cost, factor: float, micro_batches: int, once: bool) -> Layers:
         labels, units = self._labels, self._body.units
         of = {label: replace(part) for label, part in self._of.items()}
-        for label, found in self._times.seconds(micro_batches).items():
+        for label, found in self._times.seconds(micro_batches, once=once).items():
             of[label] = replace(of.get(label, Part()), **found).scaled(factor)
         layers = [
             of.get(number, Part()).divided(unit.count)

@@ -115,7 +115,7 @@ class _Hidden:
     whole: float = 0.0
     """Of the same collectives, if the whole batch is one."""
     once: float = 0.0
-    """Of those that run once a step: they reduce the gradients."""
+    """Of those that run once a step: they reduce the gradients, or gather parameters."""
 
     def more(self, computed: float, micro_batches: int, contention: float) -> float:
         """Return what all micro-batches wait, and compute longer, than the whole batch does.
@@ -149,24 +149,28 @@ class Times:
         """Add what waits for a collective."""
         self._collectives.append((at, of))
 
-    def seconds(self, micro_batches: int) -> dict[int | None, dict[str, Any]]:
+    def seconds(
+        self, micro_batches: int, *, once: bool = False
+    ) -> dict[int | None, dict[str, Any]]:
         """Return the seconds of each label by the names of :class:`Part`: of all micro-batches, or
-        of one where they are the same however small it is.
+        of one where they are the same however small it is. With ``once`` parameters are gathered
+        and converted once a step.
         """
         found: dict[int | None, dict[str, Any]] = defaultdict(lambda: defaultdict(float))
         computed: dict[tuple[int | None, bool], float] = defaultdict(float)
         for (at, share, kind), runs in self._kernels.items():
             count = 1 if at.is_fixed or at.phase == "U" else micro_batches
             one = self._rates.kernel(share.of(kind, count)).achieved * runs
-            found[at.label][field_of(at)] += one * count
-            computed[at.label, at.phase == "F"] += one if at.phase != "U" else 0.0
+            found[at.label][field_of(at, once)] += one * count
+            is_each = at.phase != "U" and not (once and at.is_fixed)
+            computed[at.label, at.phase == "F"] += one if is_each else 0.0
         hidden: dict[tuple[int | None, bool], _Hidden] = defaultdict(_Hidden)
         for at, of in self._collectives:
             count = 1 if at.is_fixed or at.phase == "U" else micro_batches
             exposed, beside = self._waited(of, count)
-            found[at.label][field_of(at)] += exposed * count
+            found[at.label][field_of(at, once)] += exposed * count
             own = hidden[at.label, at.phase == "F"]
-            if at.phase == "U":
+            if at.phase == "U" or (once and at.is_fixed):
                 own.once += beside
             else:
                 own.each += beside
@@ -177,7 +181,8 @@ class Times:
                 beside = computed[label, is_forward]
                 name = "forward" if is_forward else "backward_input"
                 found[label][name] += own.more(beside, micro_batches, contention)
-                # Gradients are reduced beside the backward pass of the last micro-batch alone.
+                # Gradients are reduced beside the backward pass of the last micro-batch alone, and
+                # parameters gathered beside the first pass.
                 if label is not None:
                     found[label]["update"] += max(0.0, own.once - beside)
         return found
@@ -202,9 +207,10 @@ class Times:
             return 0.0
 
 
-def field_of(at: Assigned) -> str:
-    """Return the name of the seconds of :class:`Part` that an op counts for."""
-    if at.phase == "U":
+def field_of(at: Assigned, once: bool) -> str:
+    """Return the name of the seconds of :class:`Part` that an op counts for; with ``once`` what
+    uses only parameters runs once a step."""
+    if at.phase == "U" or (once and at.is_fixed):
         return "update"
     if at.is_fixed:
         return "fixed_forward" if at.phase == "F" else "fixed_backward"

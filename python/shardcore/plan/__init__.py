@@ -1,46 +1,49 @@
 """The best sharding of a program, for a chip and a memory limit, as a few annotations.
 
-=======================  ========================================================================
-:mod:`~.answer`          :class:`Plan`, the answer
-:mod:`~.program`         the program without its annotations, but for those that are kept
-:mod:`~.reading`         what is read of a program once
-:mod:`~.meshes`          the meshes to consider
-:mod:`~.placement`       where the axes of a mesh lie on the machine
-:mod:`~.classes`         dims that are best sharded alike, by the rules of the ops
-:mod:`~.alike`           classes of repeated layers, by how they are used
-:mod:`~.roles`           arguments that get one annotation
-:mod:`~.states`          arguments that are optimizer states
-:mod:`~.expressions`     values that a line of the user's constrains
-:mod:`~.pins`            values that are worth a constraint
-:mod:`~.expert_routing`  values that go to experts and come back
-:mod:`~.layouts`         for each mesh axis the classes that it shards
-:mod:`~.kinds`           what kind of parallelism that is
-:mod:`~.model`           estimates what a layout costs, to rank layouts
-:mod:`~.candidates`      layouts worth an exact evaluation
-:mod:`~.layers`          programs with fewer of their repeated layers
-:mod:`~.scorers`         evaluates on the whole program, or on fewer layers
-:mod:`~.trials`          what was evaluated
-:mod:`~.written`         the annotations of a layout as people write them
-:mod:`~.search`          the first evaluations, and local search
-:mod:`~.fewest`          the fewest annotations that make propagation give the plan
-:mod:`~.settled`         annotations that XLA completes alike
-:mod:`~.products`        the products, and what their operands are made of
-:mod:`~.relaxation`      what products compute twice or send in every plan
-:mod:`~.bounds`          what no plan can do better than
-:mod:`~.stated`          a spec for each argument and result, and constraints of values
-:mod:`~.source_lines`    where in the user's files values are made
-:mod:`~.name_rules`      regular expressions of paths for the specs of arguments
-:mod:`~.user_trees`      the plan on the user's own trees
-:mod:`~.code`            the plan as code
-:mod:`~.patch`           the plan as a change of the user's files
-:mod:`~.planner`         all of it in order
-:mod:`~.limits`          what plans are not to go beyond
-:mod:`~.keeping`         what layers keep for the backward pass, chosen with the shardings
-:mod:`~.changes`         from an existing plan to another, change by change
-:mod:`~.stages`          stages of a pipeline, each with a plan
-:mod:`~.staged`          shardings of a stage with their pipelines
-:mod:`~.stage_policies`  what layers of stages keep
-=======================  ========================================================================
+========================  ======================================================================
+:mod:`~.answer`           :class:`Plan`, the answer
+:mod:`~.program`          the program without its annotations, but for those that are kept
+:mod:`~.reading`          what is read of a program once
+:mod:`~.meshes`           the meshes to consider
+:mod:`~.placement`        where the axes of a mesh lie on the machine
+:mod:`~.classes`          dims that are best sharded alike, by the rules of the ops
+:mod:`~.alike`            classes of repeated layers, by how they are used
+:mod:`~.roles`            arguments that get one annotation
+:mod:`~.states`           arguments that are optimizer states
+:mod:`~.expressions`      values that a line of the user's constrains
+:mod:`~.pins`             values that are worth a constraint
+:mod:`~.expert_routing`   values that go to experts and come back
+:mod:`~.residual_stream`  values that products make of the residual stream
+:mod:`~.product_values`   the roles of both
+:mod:`~.layouts`          for each mesh axis the classes that it shards
+:mod:`~.kinds`            what kind of parallelism that is
+:mod:`~.model`            estimates what a layout costs, to rank layouts
+:mod:`~.candidates`       layouts worth an exact evaluation
+:mod:`~.layers`           programs with fewer of their repeated layers
+:mod:`~.scorers`          evaluates on the whole program, or on fewer layers
+:mod:`~.trials`           what was evaluated
+:mod:`~.written`          the annotations of a layout as people write them
+:mod:`~.search`           the first evaluations, and local search
+:mod:`~.fewest`           the fewest annotations that make propagation give the plan
+:mod:`~.settled`          annotations that XLA completes alike
+:mod:`~.products`         the products, and what their operands are made of
+:mod:`~.relaxation`       what products compute twice or send in every plan
+:mod:`~.bounds`           what no plan can do better than
+:mod:`~.stated`           a spec for each argument and result, and constraints of values
+:mod:`~.source_lines`     where in the user's files values are made
+:mod:`~.name_rules`       regular expressions of paths for the specs of arguments
+:mod:`~.user_trees`       the plan on the user's own trees
+:mod:`~.code`             the plan as code
+:mod:`~.patch`            the plan as a change of the user's files
+:mod:`~.planner`          all of it in order
+:mod:`~.limits`           what plans are not to go beyond
+:mod:`~.carried`          annotations of values for programs that keep others
+:mod:`~.keeping`          what layers keep for the backward pass, chosen with the shardings
+:mod:`~.changes`          from an existing plan to another, change by change
+:mod:`~.stages`           stages of a pipeline, each with a plan
+:mod:`~.staged`           shardings of a stage with their pipelines
+:mod:`~.stage_policies`   what layers of stages keep
+========================  ======================================================================
 """
 
 from __future__ import annotations

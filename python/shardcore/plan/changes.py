@@ -53,6 +53,7 @@ class _State:
     schedule: str | None = None
     chunks: int = 1
     micro_batches: int = 1
+    once: bool | None = None
 
 
 class Changes:
@@ -116,7 +117,8 @@ class Changes:
             self._layers[key] = find_layers(plain(session), chip, **options)
         layers = self._layers[key]
         search = PipelineSearch(layers, float("inf"), links_of(chip, options), state.mesh)
-        search.add(state.schedule or "", state.stages, state.chunks, state.micro_batches)
+        of = state.schedule or "", state.stages, state.chunks, state.micro_batches
+        search.add(*of, once=state.once)
         best = search.answer().best
         return best.step_seconds, best.peak_bytes
 
@@ -134,6 +136,9 @@ def _steps(current: _State, goal: _State) -> Iterator[tuple[str, _State]]:
     if current.micro_batches != goal.micro_batches:
         other = replace(current, micro_batches=goal.micro_batches)
         yield f"micro-batches {current.micro_batches} -> {goal.micro_batches}", other
+    if current.once != goal.once:
+        how = "once a step" if goal.once else "for each micro-batch"
+        yield f"parameters gathered and converted {how}", replace(current, once=goal.once)
     old, new = dict(current.specs), dict(goal.specs)
     for target in dict.fromkeys((*new, *old)):
         if old.get(target) != new.get(target):
@@ -149,7 +154,8 @@ def _state(plan: Plan) -> _State:
     specs = tuple(plan.specs.items())
     if best is None:
         return _State(plan.mesh, specs)
-    return _State(plan.mesh, specs, best.stages, best.schedule, best.turns, best.micro_batches)
+    kind = best.stages, best.schedule, best.turns, best.micro_batches, best.once
+    return _State(plan.mesh, specs, *kind)
 
 
 def _read(record: Mapping[str, Any]) -> _State:
@@ -172,6 +178,7 @@ def _read(record: Mapping[str, Any]) -> _State:
             str(best["schedule"]),
             int(best["chunks_per_stage"]),
             int(best["micro_batches"]),
+            bool(best["prepares_once"]) if "prepares_once" in best else None,
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"{shown(record)} is not the record of a plan: {error}"

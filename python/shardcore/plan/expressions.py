@@ -2,14 +2,15 @@
 
 Many ops may be at the place of one expression. Code there can constrain what the expression gives
 to others, each time that it runs, and the gradient of that, with which the ops of the gradient at
-this place begin. What is computed on the way to the value has no code.
+this place begin. What is computed on the way to the value has no code. Where a function is called
+from several places, each call is an expression too, whose ops are those of the function.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardcore._core import Module, Op, Value
@@ -38,6 +39,8 @@ class Line:
     """The values that are constrained together."""
     is_gradient: bool
     """Whether they are gradients of the value."""
+    is_call: bool = False
+    """Whether ops of the functions that the expression calls count as its own."""
 
 
 def role(lines: Iterable[Line], classes: Sequence[int], what: str) -> Role:
@@ -50,11 +53,24 @@ def role(lines: Iterable[Line], classes: Sequence[int], what: str) -> Role:
     return Role((name,), (), shape, tuple(classes), 0, False, what)
 
 
+class _Expression:
+    """The ops of an expression."""
+
+    def __init__(self, place: str, ops: Sequence[Op], is_call: bool) -> None:
+        self.place, self.ops, self.is_call = place, ops, is_call
+        self._known = {*ops}
+
+    def has(self, op: Op) -> bool:
+        """Whether ``op`` is one of them."""
+        return op in self._known
+
+
 class Expressions:
     """The expressions of the user's that a program was made of."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
+        self._expressions: dict[tuple[str, bool], _Expression] = {}
 
     def line(self, value: Value) -> Line | None:
         """Return the line that constrains ``value``, a result of an op; ``None`` if none does."""
@@ -65,11 +81,47 @@ class Expressions:
         if location is None:
             return Line("", maker.name, (value,), False)
         if self._is_gradient(maker):
-            return self._gradient_line(value, location)
-        values = self._values(location)
-        if _ranks(values) != {_rank(value)} or (value not in values and not self._is_like(value)):
-            return None
-        return Line(location, self._made_by[values[0]].name, values, False)
+            places = {op.location for op in self._users[value]}
+            place = places.pop() if len(places) == 1 else None
+            if place is None or place == location:
+                return None
+            return self._gradient_line(value, self._expression(place))
+        return self._value_line(value, self._expression(location))
+
+    def again(self, line: Line) -> tuple[Value, ...]:
+        """Return what ``line``, of another program of the same code, constrains in this one."""
+        at = self._known_at(line.location, line.is_call)
+        return self._gradients(at) if line.is_gradient else self._values(at)
+
+    def own_line(
+        self, value: Value, shapes: Container[tuple[int | None, ...] | None]
+    ) -> Line | None:
+        """Return the innermost line that constrains ``value`` and only values of ``shapes``, else
+        :meth:`line`."""
+        found = (
+            each for each in self.lines(value) if all(its.shape in shapes for its in each.values)
+        )
+        return next(found, None) or self.line(value)
+
+    def lines(self, value: Value) -> Iterator[Line]:
+        """Yield the lines that constrain ``value``, first :meth:`line`, then calls around it, which
+        constrain less."""
+        first = self.line(value)
+        if first is not None:
+            yield first
+        maker = self._made_by.get(value)
+        if maker is None or maker.location is None:
+            return
+        is_gradient = self._is_gradient(maker)
+        users = self._users[value] if is_gradient else [maker]
+        own = self._frames(maker)
+        for frame in self._frames(users[0])[1:] if users else ():
+            if is_gradient and frame in own:
+                return
+            of = self._gradient_line if is_gradient else self._value_line
+            found = of(value, self._call(frame))
+            if found is not None:
+                yield found
 
     def incoming(self, value: Value, classes: tuple[int, ...]) -> tuple[Value, tuple[int, ...]]:
         """Return the gradient that ``value``, of a gradient, is a transpose of, which comes from
@@ -78,54 +130,59 @@ class Expressions:
         if maker is None or maker.name != _TRANSPOSE or not self._is_gradient(maker):
             return value, classes
         given = maker.operands[0]
-        if not self._comes_in(given, maker.location or ""):
+        if not self._comes_in(given, self._expression(maker.location or "")):
             return value, classes
         order = list(maker.attributes["permutation"])
         return given, tuple(classes[order.index(dim)] for dim in range(len(order)))
 
-    def _is_like(self, value: Value) -> bool:
-        """Whether ``value``, which is computed on the way to that of an expression, has its shape,
-        so that this can be constrained in its stead."""
-        return value.shape in [each.shape for each in self._values(value.location or "")]
+    def _value_line(self, value: Value, at: _Expression) -> Line | None:
+        """The line at an expression that constrains ``value``, or where ``value`` is computed on
+        the way to that of the expression and has its shape, this in its stead."""
+        values = self._values(at)
+        is_its = value in values or value.shape in [each.shape for each in values]
+        if _ranks(values) != {_rank(value)} or not is_its:
+            return None
+        return Line(at.place, self._made_by[values[0]].name, values, False, at.is_call)
 
-    def _gradient_line(self, value: Value, made_at: str) -> Line | None:
-        """The line that constrains ``value`` as the gradient of another one."""
-        places = {op.location for op in self._users[value]}
-        location = places.pop() if len(places) == 1 else None
-        if location is None or location == made_at:
+    def _gradient_line(self, value: Value, at: _Expression) -> Line | None:
+        """The line at an expression that constrains ``value`` as the gradient of another one."""
+        found = self._gradients(at)
+        is_its = value in found and _ranks(self._values(at)) == {_rank(value)}
+        if not is_its or not all(at.has(op) for each in found for op in self._users[each]):
             return None
-        values = self._values(location)
-        if _ranks(values) != {_rank(value)}:
-            return None
-        shapes = {each.shape for each in values}
+        op = self._made_by[self._values(at)[0]].name
+        return Line(at.place, op, found, True, at.is_call)
+
+    def _gradients(self, at: _Expression) -> tuple[Value, ...]:
+        """The gradients with which those of an expression begin; none where not all have makers."""
+        values = self._values(at)
+        shapes = _shapes(values)
         begun = dict.fromkeys(
             operand
-            for op in self._at[location]
+            for op in at.ops
             if self._is_gradient(op)
             for operand in op.operands
-            if operand.shape in shapes and self._comes_in(operand, location)
+            if operand.shape in shapes and self._comes_in(operand, at)
         )
-        is_whole = all(
-            each in self._made_by and {op.location for op in self._users[each]} == {location}
-            for each in begun
-        )
-        if value not in begun or not is_whole:
-            return None
-        return Line(location, self._made_by[values[0]].name, tuple(begun), True)
+        made = tuple(each for each in begun if each in self._made_by)
+        # What the function of a backward pass takes is the gradient, or was kept for it.
+        runs = sum(_AGAIN not in self._made_by[each].name_stack for each in values)
+        return made if len(made) == len(begun) or len(made) >= runs else ()
 
-    def _comes_in(self, operand: Value, location: str) -> bool:
-        """Whether ``operand``, of the gradient at ``location``, is a gradient from elsewhere."""
+    def _comes_in(self, operand: Value, at: _Expression) -> bool:
+        """Whether ``operand``, of the gradient at an expression, is a gradient from elsewhere."""
         maker = self._made_by.get(operand)
         if maker is None:
             return self._is_backward(operand.function)
-        return self._is_gradient(maker) and maker.location != location
+        return self._is_gradient(maker) and not at.has(maker)
 
-    def _values(self, location: str) -> tuple[Value, ...]:
-        """The values of the expression at ``location``, in order; those on the way are left out."""
+    def _values(self, at: _Expression) -> tuple[Value, ...]:
+        """The values of an expression, in order; those on the way are left out."""
+        called = {str(op.attributes["callee"]).lstrip("@") for op in at.ops if op.name == _CALL}
         made = [
             value
-            for op in self._at[location]
-            if not self._is_gradient(op) and op.function not in self._called_at[location]
+            for op in at.ops
+            if not self._is_gradient(op) and op.function not in called
             for value in op.results
         ]
         if any(_MAPPED in self._made_by[value].name_stack for value in made):
@@ -134,7 +191,7 @@ class Expressions:
         used = [
             value
             for value in made
-            if any(op.location != location and op.name not in _HANDS_ON for op in users[value])
+            if any(not at.has(op) and op.name not in _HANDS_ON for op in users[value])
         ]
         if used:
             return tuple(used)
@@ -182,13 +239,36 @@ class Expressions:
                 found[str(op.attributes["callee"]).lstrip("@")].append(op)
         return found
 
+    def _expression(self, place: str) -> _Expression:
+        """The expression at ``place``, the location of its ops."""
+        return self._known_at(place, False)
+
+    def _call(self, place: str) -> _Expression:
+        """The expression at ``place``, with the ops of the functions that it calls."""
+        return self._known_at(place, True)
+
+    def _known_at(self, place: str, is_call: bool) -> _Expression:
+        known = self._expressions.get((place, is_call))
+        if known is None:
+            ops = self._under[place] if is_call else self._at[place]
+            known = self._expressions[place, is_call] = _Expression(place, ops, is_call)
+        return known
+
+    def _frames(self, op: Op) -> tuple[str, ...]:
+        """The location of ``op``, followed by those of the calls that it was made in."""
+        if not op.location:
+            return ()
+        frames = op.results[0].traceback if op.results else ()
+        inside = frames.index(op.location) if op.location in frames else 0
+        return (op.location, *frames[inside + 1 :])
+
     @cached_property
-    def _called_at(self) -> defaultdict[str, set[str]]:
-        """The functions that are called at each location."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for function, calls in self._calls.items():
-            for op in calls:
-                found[op.location or ""].add(function)
+    def _under(self) -> defaultdict[str, list[Op]]:
+        """The ops of each expression, with those of the functions that it calls."""
+        found: defaultdict[str, list[Op]] = defaultdict(list)
+        for op in self._ops:
+            for frame in dict.fromkeys(self._frames(op)):
+                found[frame].append(op)
         return found
 
     @cached_property
@@ -216,6 +296,10 @@ class Expressions:
 
 def _rank(value: Value) -> int:
     return len(value.shape or ())
+
+
+def _shapes(values: Iterable[Value]) -> set[tuple[int | None, ...] | None]:
+    return {value.shape for value in values}
 
 
 def _ranks(values: Iterable[Value]) -> set[int]:

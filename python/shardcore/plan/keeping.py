@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from shardcore._core import Module, TensorSharding
+from shardcore._core import TensorSharding
 from shardcore.errors import LoweringError, PlanError
 from shardcore.plan import bounds
 from shardcore.plan.answer import Alternative, Plan
+from shardcore.plan.carried import carried
 from shardcore.plan.objective import Wanted
 from shardcore.plan.planner import Planner
 from shardcore.plan.program import Program, read
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from shardcore.remat.loss import Program as Loss
     from shardcore.remat.step import Step
 
-_VALUE = "%"
+_VALUES = ("%", "@")
 """What the names of values begin with."""
 Figures = tuple[float, float, float]
 """Seconds of a step, and bytes at the peak of a device and of its host."""
@@ -126,13 +127,13 @@ class Keeping:
 
     def _known(self, setting: Setting | None, of: Session) -> dict[str, TensorSharding]:
         """The annotations of ``of`` but for those of values that the program does not have."""
-        found = dict(of.annotations)
-        if any(name.startswith(_VALUE) for name in found):
-            own, its = _values(self.program(setting).module), _values(of.module)
-            for name in list(found):
-                if name.startswith(_VALUE) and own.get(name) != its.get(name):
-                    del found[name]
-        return found
+        ports = {name: at for name, at in of.annotations.items() if not name.startswith(_VALUES)}
+        values = {name: at for name, at in of.annotations.items() if name.startswith(_VALUES)}
+        if not values:
+            return ports
+        # Constraints are ops at the lines of what they constrain.
+        given = of._copy(dict.fromkeys(of.annotations)).module
+        return ports | carried(values, given, self.program(setting).module)
 
     def best(
         self, figures: Callable[[Setting | None], Figures], limit: float, seconds: float
@@ -246,13 +247,6 @@ class _Programs:
             raise _Late
         step, peak, host = self._figures(setting)
         return Trial(setting, step, int(peak), int(host))
-
-
-def _values(module: Module) -> dict[str, tuple[str, str]]:
-    """The op and the type of values outside of loops, by name."""
-    [main, *_] = (op for op in module.ops() if op.name == "func.func")
-    ops = main.regions[0][0].ops
-    return {value.name: (op.name, str(value.type)) for op in ops for value in op.results}
 
 
 def _as_it_is(whole: Plan, best: Plan) -> Alternative:

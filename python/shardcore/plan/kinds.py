@@ -79,8 +79,10 @@ class Meanings:
         """For each class the bytes of the arguments that have it."""
         self.experts = _batches_of_weights(work, self.batch)
         """The classes of weight dims that count experts."""
+        self.of_products = _multiplied(work, self.batch)
+        """The classes of dims of what products multiply with activations."""
         self._spatial = _spatial(work, self.batch) - self.of_weights
-        self._widths = _widths(weights, self._stacks)
+        self.widths = _widths(weights, self._stacks)
         """Classes that together occur once in each argument without a batch: the widths of residual
         streams."""
 
@@ -93,7 +95,7 @@ class Meanings:
     def inner(self) -> tuple[int, ...]:
         """Return the considered classes of weights other than the width of the residual stream:
         hidden dims, heads, the vocabulary. Tensor parallelism shards weights along them."""
-        return tuple(n for n in self.of_most_weights() if n not in self._widths)
+        return tuple(n for n in self.of_most_weights() if n not in self.widths)
 
     def of_most_weights(self) -> list[int]:
         """Return the considered classes of weights, by bytes, the largest first; after these, those
@@ -280,6 +282,17 @@ def _batches_of_weights(work: Mapping[Work, int], batch: int) -> set[int]:
         both = set(one.factors) & set(other.factors) - op.reduction - {-1}
         found |= {op.classes[factor] for factor in both}
     return found - {NO_CLASS}
+
+
+def _multiplied(work: Mapping[Work, int], batch: int) -> set[int]:
+    """The classes of operands of products that lack the batch, where the other operand has it."""
+    products = (op.operands for op in work if op.name == "stablehlo.dot_general")
+    return {
+        number
+        for one, other in products
+        if (batch in one.classes) != (batch in other.classes)
+        for number in (other if batch in one.classes else one).classes
+    } - {NO_CLASS}
 
 
 def _spatial(work: Mapping[Work, int], batch: int) -> set[int]:

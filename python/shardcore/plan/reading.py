@@ -17,7 +17,9 @@ from shardcore.plan.layers import shallow
 from shardcore.plan.layouts import Dims
 from shardcore.plan.objective import Wanted
 from shardcore.plan.pins import pins
+from shardcore.plan.product_values import product_values
 from shardcore.plan.program import Program, Sessions, plain
+from shardcore.plan.residual_stream import streamed
 from shardcore.plan.roles import (
     Ports,
     Role,
@@ -126,6 +128,9 @@ class Reading:
         batch, experts = meanings.batch, meanings.experts
         own = program.module, Expressions(program.module)
         found += pins(*own, values, batch, meanings.is_inside)
-        found += routed(*own, classes.ops(), classes.of, batch, experts)
+        ops = [*classes.ops()]
+        places = [*routed(ops, classes.of, batch, experts)]
+        places += streamed(ops, classes.of, batch, meanings.widths)
+        found += product_values(*own, places, classes.of)
         self.roles, self.arguments, self.meanings = found, arguments, meanings
         self.work = classes.work

@@ -23,6 +23,8 @@ _INDEX = re.compile(r"(?<=\[)\d+(?=\])|(?<=[_.])\d+(?=['\"\].]|$)")
 _RESULT = re.compile(r"^result(\[\d+\])?")
 """The prefix that JAX puts before the path of a result."""
 _MOST_STARS = 6
+VALUES = ("begun", "sent", "returned", "cut")
+"""What roles of values inside the program are."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class Role:
     """``"argument"``; ``"states"``: those arguments of a role that are optimizer states;
     ``"result"``; ``"next"``: results that are the next state of arguments; or for values
     ``"begun"``: first activations, ``"sent"`` and ``"returned"``: values sent to experts and coming
-    back. Unless they are annotated, results and values are left to propagation, and states are
-    annotated like the role that they are of."""
+    back, ``"cut"``: results of products that sum over the width of the residual stream. Unless they
+    are annotated, results and values are left to propagation, and states are annotated like the
+    role that they are of."""
     donor: int | None = None
     """For donated arguments: the number of the role whose buffers these results reuse; they are
     sharded alike."""
@@ -53,7 +56,7 @@ class Role:
     @property
     def is_value(self) -> bool:
         """Whether its members are values inside the program."""
-        return self.what in ("begun", "sent", "returned")
+        return self.what in VALUES
 
     @property
     def targets(self) -> tuple[str, ...]:

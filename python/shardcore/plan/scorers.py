@@ -117,14 +117,14 @@ class Fewer:
             PlanError: it has none (``no-layers``).
         """
         small, large = (each.layers(mesh, edit) for each in (self._small, self._large))
-        found = self._joined(small, large, 1)
+        found = self._joined(small, large, 1, False)
         is_more = len(large.layers) == len(small.layers) + 1 and found.layers[-1].seconds
         return found if is_more else None
 
-    def _joined(self, small: Layers, large: Layers, micro_batches: int) -> Layers:
-        from shardcore.pipeline.layers import Part
+    def _joined(self, small: Layers, large: Layers, micro_batches: int, once: bool) -> Layers:
+        from shardcore.pipeline.part import Part
 
-        small, large = small.split(micro_batches), large.split(micro_batches)
+        small, large = (each.split(micro_batches, once=once) for each in (small, large))
         inside, more = (reduce(Part.__add__, each.layers) for each in (small, large))
         one = (more - inside).at_least_nothing()
         others = [one] * (len(small.layers) - 1)

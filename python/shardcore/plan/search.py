@@ -101,7 +101,8 @@ class Search:
         """Evaluate variants of the fastest ``most`` of the commonly written layouts of
         :meth:`start`: with optimizer states alone stored along the axes of the batch, as ZeRO has
         them; with activations divided along their tokens, between products that are cut, as
-        sequence parallelism has them; and with both.
+        sequence parallelism has them, with constraints on the first or also on what these products
+        compute; and with both.
 
         Raises:
             Stop: the time is up.
@@ -111,7 +112,11 @@ class Search:
             plain = self._written.shardings(candidate)
             apart = self._written.states_apart(layout)
             tried = [apart, self._written.pinned(apart, candidate)]
-            tried += [self._written.along_tokens(each, layout) for each in (plain, apart)]
+            tried += [
+                self._written.along_tokens(each, layout, within=within)
+                for each in (plain, apart)
+                for within in (False, True)
+            ]
             self._run(layout.mesh, tried)
 
     def best_of_uses(self) -> list[Trial]:

@@ -239,7 +239,7 @@ class StagesPlanner:
         if held > self.wanted.limit:
             return math.inf
         return min(
-            seconds(_all(layers.split(count)), count)
+            seconds(_all(layers.split(count, once=layers.are_prepared)), count)
             / stages
             * (1 + (stages - 1) / count / max(_TURNS))
             for count in self._batches(layers)

@@ -152,9 +152,12 @@ def constraints_of(
     values = {name: value for value in module.values() for name in _names(value)}
     expressions = Expressions(module)
     found = {}
-    for name in dict.fromkeys(name for each in targets for name in session.targets(each)):
+    names = dict.fromkeys(name for each in targets for name in session.targets(each))
+    constrained = {values[name] for name in names}
+    for name in names:
         value = values[name]
-        line = expressions.line(value)
+        lines = (each for each in expressions.lines(value) if constrained.issuperset(each.values))
+        line = next(lines, None) or expressions.line(value)
         location, op = (line.location, line.op) if line else (value.location or "", "")
         found[name] = Constraint(
             target=name,
@@ -164,7 +167,7 @@ def constraints_of(
             op_location=value.location or "",
             primitive=_primitive(value),
             shape=value.shape or (),
-            site=site(location, op) if line else None,
+            site=site(location, "" if line.is_call else op) if line else None,
             is_gradient=line is not None and line.is_gradient,
         )
     return tuple(sorted(found.values(), key=lambda each: len(each.line)))

@@ -67,10 +67,13 @@ class Written:
         large = zip(self._roles, self._large, strict=True)
         return tuple(of(role) if is_large else None for role, is_large in large)
 
-    def along_tokens(self, shardings: Shardings, layout: Layout) -> Shardings:
-        """``shardings`` with activations constrained to their batch axes, and along dims that no
-        parameter has, such as tokens, to the axes that cut products."""
-        batch, weights = self._meanings.batch, self._meanings.of_weights
+    def along_tokens(
+        self, shardings: Shardings, layout: Layout, *, within: bool = False
+    ) -> Shardings:
+        """``shardings`` with first activations constrained to their batch axes, and along dims that
+        products do not multiply with weights, such as tokens, to the axes that cut products; with
+        ``within`` also what these make of the residual stream, as they are cut."""
+        batch, weights = self._meanings.batch, self._meanings.of_products
         tokens = [
             number
             for role in self._roles
@@ -80,13 +83,18 @@ class Written:
         ]
         if not tokens:
             return shardings
-        axes = (
-            (batch,) if batch in classes else (*tokens,) if weights & {*classes} else ()
-            for classes in layout.axes
-        )
-        whole = Layout(layout.mesh, tuple(axes))
+        whole = [(batch,) if batch in classes else () for classes in layout.axes]
+        cut = [
+            own or ((*tokens,) if weights & {*classes} else ())
+            for own, classes in zip(whole, layout.axes, strict=True)
+        ]
+        used = {"begun": Layout(layout.mesh, (*cut,))}
+        if within and cut != whole:
+            used["cut"] = layout
         return tuple(
-            or_none(whole.of(role.classes, role.shape, even=True)) if role.what == "begun" else dims
+            or_none(used[role.what].of(role.classes, role.shape, even=True))
+            if role.what in used
+            else dims
             for role, dims in zip(self._roles, shardings, strict=True)
         )
 

@@ -11,7 +11,7 @@ from shardcore.units import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from shardcore.pipeline.answer import Candidate, Pipeline
-    from shardcore.pipeline.layers import Part
+    from shardcore.pipeline.part import Part
     from shardcore.report.console import Part as ReportPart
 
 _OTHERS = (
@@ -40,6 +40,7 @@ def pipeline_parts(found: Pipeline) -> list[ReportPart]:
         f"  efficiency   {share:.0%} of that without stages: {format_seconds(step)} and "
         f"{format_bytes(peak)} on {plural(devices, 'device')}",
         f"  peak memory  {format_bytes(best.peak_bytes)} of {format_bytes(found.limit)}",
+        *prepared_words(best),
         f"  sends        {format_bytes(best.send.bytes)} between chunks, in "
         f"{format_seconds(best.send.achieved)}",
         f"  tried        {found.tried}",
@@ -65,6 +66,11 @@ def pipeline_words(best: Candidate) -> str:
     chunks = f" of {best.turns} chunks" if best.turns > 1 else ""
     stages, batches = plural(best.stages, "stage"), best.micro_batches
     return f"{best.schedule}, {stages}{chunks}, {plural(batches, 'micro-batch', 'micro-batches')}"
+
+
+def prepared_words(best: Candidate) -> list[str]:
+    """A line where the parameters of ``best`` are not prepared for each micro-batch."""
+    return ["  parameters   gathered and converted once a step"] if best.once else []
 
 
 def stages_parts(best: Candidate) -> list[ReportPart]:
