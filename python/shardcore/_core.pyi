@@ -1920,6 +1920,9 @@ class SessionProgram:
         """The first mesh with axes, and its name: among named meshes if there are any, else among
         those inlined in shardings.
         """
+    @property
+    def meshes(self) -> dict[str, Mesh]:
+        """The named meshes."""
     def annotated(
         self, edits: Iterable[tuple[tuple[int, int], str, TensorSharding | None]]
     ) -> AnnotatedProgram:

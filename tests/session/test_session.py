@@ -87,6 +87,13 @@ def test_all_ways_to_write_a_sharding(
     assert str(found) == (expected or f"<@mesh, {sharding}>")
 
 
+@pytest.mark.parametrize("mesh", [None, Mesh({"data": 2, "model": 8})])
+def test_meshes_are_those_of_the_program(mesh: Mesh | None) -> None:
+    session = Module.parse(TEXT).session(mesh=mesh)
+    assert session._program.meshes == session.module.meshes
+    assert list(session._program.meshes.values()) == [mesh or Mesh({"data": 2, "model": 4})]
+
+
 def test_a_sharding_without_a_name_of_its_mesh_is_over_the_equal_one(session: Session) -> None:
     session.set("x", TensorSharding(Mesh({"data": 2, "model": 4}), [["model"], []]))
     assert str(session.module.arguments()[0].sharding) == '<@mesh, [{"model"}, {}]>'

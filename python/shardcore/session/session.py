@@ -109,7 +109,7 @@ class Session:
         """The annotated program, and the version of the edits that it has."""
         self._completed: tuple[AnnotatedProgram, int, Result] | None = None
         """The annotated program, the version of the registered rules, and the result."""
-        self._meshes = self._annotated().module().meshes
+        self._meshes = self._program.meshes
         self._known: dict[tuple[str, int | None], TensorSharding] = {}
         self._known_edits: dict[tuple[str, str], dict[Target, TensorSharding]] = {}
         self._num_known_targets = 0

@@ -7,7 +7,7 @@
 //! Each op has a number that grows along its block, with gaps. An op inserted where there is no gap
 //! left marks its block as crowded, and the block is renumbered when the order of its ops is next needed.
 
-use super::{EdgeSpec, OpKind, OpTraits, Program, OPS};
+use super::{EdgeSpec, Op, OpKind, OpTraits, Program, OPS};
 use crate::index::{BlockId, Id, OpId, StrId};
 use rustc_hash::FxHashSet;
 
@@ -148,15 +148,33 @@ impl Program {
             return self.walk_for(kinds, is_post);
         }
         let ops = self.ops_of(kinds);
-        if ops.len() < 2 {
-            return ops;
+        self.in_order(&ops, is_post).unwrap_or_else(|| self.walk_for(kinds, is_post))
+    }
+    /// The ops called one of `names`, in pre-order. Where these are few, all ops are looked at, but not walked.
+    pub fn ops_named_in_pre_order(&mut self, names: &[StrId]) -> Vec<OpId> {
+        if names.is_empty() {
+            return Vec::new();
         }
+        let is_one = |row: &Op| names.contains(&row.name) && row.parent.is_some() && !row.is_erased;
+        let rows = self.ops.ids().zip(self.ops.iter());
+        let ops: Vec<OpId> = rows.filter(|(_, row)| is_one(row)).map(|(op, _)| op).collect();
+        self.in_order(&ops, false).unwrap_or_else(|| {
+            let walk = self.pre_order(self.module);
+            walk.filter(|&op| names.contains(&self.op_name_id(op))).collect()
+        })
+    }
+    /// `ops` in pre- or post-order; `None` if a walk over all ops is faster.
+    fn in_order(&mut self, ops: &[OpId], is_post: bool) -> Option<Vec<OpId>> {
+        if ops.len() < 2 {
+            return Some(ops.to_vec());
+        }
+        let max_len = PATH_STEP * (self.ops.len() / RARE);
         let mut paths: Vec<u32> = Vec::new();
         let mut keys: Vec<(u32, u32, OpId)> = Vec::new();
-        for &op in &ops {
+        for &op in ops {
             let start = paths.len();
             if start + PATH_STEP * (ops.len() - keys.len()) > max_len {
-                return self.walk_for(kinds, is_post);
+                return None;
             }
             self.push_path(op, &mut paths);
             if is_post {
@@ -167,7 +185,7 @@ impl Program {
         }
         let path = |&(start, end, _): &(u32, u32, OpId)| &paths[start as usize..end as usize];
         keys.sort_unstable_by(|a, b| path(a).cmp(path(b)));
-        keys.into_iter().map(|(_, _, op)| op).collect()
+        Some(keys.into_iter().map(|(_, _, op)| op).collect())
     }
     fn walk_for(&self, kinds: &[OpKind], is_post: bool) -> Vec<OpId> {
         let is_one = |op: &OpId| kinds.contains(&self.kind(*op));
@@ -288,6 +306,13 @@ mod tests {
         assert!(walked.len() < program.ops.len() / RARE);
         assert_eq!(program.ops_in_pre_order(&[OpKind::Reshard]), walked);
         assert_eq!(program.ops_in_post_order(&[OpKind::Reshard]), walked);
+        let name = program.op_name_id(walked[0]);
+        assert_eq!(program.ops_named_in_pre_order(&[name]), walked);
+        let all = [name, program.strings().find("stablehlo.negate").unwrap()];
+        let is_one = |op: &OpId| all.contains(&program.op_name_id(*op));
+        let walked: Vec<OpId> = program.pre_order(program.module).filter(is_one).collect();
+        assert!(walked.len() > program.ops.len() / RARE);
+        assert_eq!(program.ops_named_in_pre_order(&all), walked);
         assert!(!program.has_any(&[OpKind::ShardingConstraint, OpKind::While]));
     }
 
@@ -317,5 +342,7 @@ mod tests {
         assert!(pre.len() == 15 && pre != post && pre.len() < program.ops.len() / RARE);
         assert_eq!(program.ops_in_pre_order(&kinds), pre);
         assert_eq!(program.ops_in_post_order(&kinds), post);
+        let names = [pre[0], pre[1]].map(|op| program.op_name_id(op));
+        assert_eq!(program.ops_named_in_pre_order(&names), pre);
     }
 }

@@ -34,14 +34,18 @@ impl Program {
         let mut has_effects = BitSet::new(self.num_op_ids());
         // Users come before what they use, and ops before those around them.
         for &op in ops.iter().rev() {
-            if has_effects.contains(op) || !is_free_of_effects(self, op, unused) {
-                if let Some(around) = self.parent_op(op) {
-                    has_effects.insert(around);
-                }
+            let around = self.parent_op(op);
+            let is_kept = self.op_results(op).any(|result| self.has_uses(result))
+                || self.has_traits(op, OpTraits::TERMINATOR);
+            // Functions are kept, whatever is in them.
+            if is_kept && around.is_some_and(|around| self.kind(around) == OpKind::Func) {
                 continue;
             }
-            let is_used = self.op_results(op).any(|result| self.has_uses(result));
-            if !is_used && !self.has_traits(op, OpTraits::TERMINATOR) {
+            if has_effects.contains(op) || !is_free_of_effects(self, op, unused) {
+                if let Some(around) = around {
+                    has_effects.insert(around);
+                }
+            } else if !is_kept {
                 self.erase_op(op);
             }
         }

@@ -8,9 +8,8 @@ pub const CHANNEL: &str = "channel_handle";
 
 /// The largest channel id of `ops`; 0 if none has a channel.
 pub fn last_channel(program: &Program, ops: impl Iterator<Item = OpId>) -> i64 {
-    if program.strings().find(CHANNEL).is_none() {
-        return 0;
-    }
+    let Some(name) = program.strings().find(CHANNEL) else { return 0 };
+    let ops = ops.filter(|&op| program.op_attrs(op).iter().any(|attr| attr.name == name));
     ops.map(|op| channel(program, op)).max().unwrap_or(0)
 }
 

@@ -5,7 +5,6 @@ use super::edited::{Edit, Edited};
 use super::module::PyModule;
 use super::replay::Replay;
 use super::result::PyPropagationResult;
-use super::room::copy;
 use super::run_options::RunOptions;
 use super::session_runs::SessionRuns;
 use crate::ir::Program;
@@ -38,7 +37,7 @@ impl PyAnnotatedProgram {
 impl PyAnnotatedProgram {
     /// The program.
     fn module(&self, py: Python<'_>) -> PyResult<PyModule> {
-        let program = copy(py, &*self.edited.program(py)?)?;
+        let program = self.edited.own_program(py)?;
         Ok(PyModule::new(program, self.edited.filename.clone()))
     }
     /// The completed shardings.

@@ -2,7 +2,7 @@
 
 use super::checked_values::CheckedValues;
 use super::errors::raise_unlocated;
-use super::room::room_for_copy;
+use super::room::{copy, room_for_copy};
 use super::sharding::PyTensorSharding;
 use crate::attribute::{too_new, verify_sharding};
 use crate::error::{Code, Diagnostic, Error};
@@ -96,11 +96,18 @@ impl Edited {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
-        room_for_copy(py, &self.program)?;
-        let made = py.detach(|| make(&self.program, &self.edits));
-        let made = Arc::new(made.map_err(|problems| raise_unlocated(py, problems))?);
+        let made = Arc::new(self.make(py)?);
         // Another thread may have been faster.
         Ok(self.made.get_or_init(|| made).clone())
+    }
+    /// The annotated program, for in-place changes.
+    pub fn own_program(&self, py: Python<'_>) -> PyResult<Program> {
+        self.made.get().map_or_else(|| self.make(py), |made| copy(py, made))
+    }
+    fn make(&self, py: Python<'_>) -> PyResult<Program> {
+        room_for_copy(py, &self.program)?;
+        let made = py.detach(|| make(&self.program, &self.edits));
+        made.map_err(|problems| raise_unlocated(py, problems))
     }
     /// `sharding` over a mesh of the program, if it is over one with a name.
     pub fn resolved(&self, sharding: &PyTensorSharding) -> Option<TensorSharding> {

@@ -14,12 +14,27 @@ use crate::attribute::{
 use crate::axis::{push_or_merge, AxisRef};
 use crate::error::{Code, Diagnostic};
 use crate::group_nodes::group_nodes;
+use crate::ir::Program;
 use crate::mesh::{Mesh, MeshAxis};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+/// The named meshes of `program` by name, in program order.
+pub(super) fn named_meshes<'py>(
+    py: Python<'py>,
+    program: &Program,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for row in program.meshes().iter() {
+        if let Some(symbol) = row.symbol {
+            dict.set_item(program.str(symbol), PyMesh::from_verified(row.mesh.clone()))?;
+        }
+    }
+    Ok(dict)
+}
 
 /// The `repr` of a Python string.
 pub(super) fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {

@@ -8,7 +8,7 @@ use super::edges::PyDataFlowEdge;
 use super::errors::{raise, raise_unlocated};
 use super::factor_table::PyFactorTable;
 use super::hlo::imported;
-use super::mesh::PyMesh;
+use super::mesh::named_meshes;
 use super::names::{called, LastNames};
 use super::op::PyOp;
 use super::port::PyPort;
@@ -271,14 +271,7 @@ impl PyModule {
     /// The named meshes, in program order.
     #[getter]
     fn meshes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (dict, program) = (PyDict::new(py), self.program(py)?);
-        for row in program.meshes().iter() {
-            if let Some(symbol) = row.symbol {
-                let mesh = PyMesh::from_verified(row.mesh.clone());
-                dict.set_item(program.str(symbol), mesh)?;
-            }
-        }
-        Ok(dict)
+        named_meshes(py, &*self.program(py)?)
     }
     /// The values of a line of the user's program.
     fn at(&self, py: Python<'_>, place: &str) -> PyResult<Vec<PyValue>> {

@@ -6,7 +6,7 @@ use super::kept_run::Outcome;
 use super::module::PyModule;
 use super::once::Once;
 use super::originals::PyOriginals;
-use super::room::{copy, room_for_copy};
+use super::room::room_for_copy;
 use super::rule_registry::{registry, RulesThen};
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
@@ -67,7 +67,7 @@ impl Replay {
     pub fn outcome(&self, py: Python<'_>) -> PyResult<Option<Arc<Outcome>>> {
         let make = || {
             let edited = &self.edited;
-            let program = || Ok((copy(py, &*edited.program(py)?)?, None));
+            let program = || Ok((edited.own_program(py)?, None));
             let annotated = Annotated::new(edited, self.rules.clone(), &program);
             let found = self.runs.given.outcome(py, &annotated, &self.options)?;
             Py::new(py, KnownOutcome(found.map(Arc::new)))

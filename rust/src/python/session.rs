@@ -5,7 +5,7 @@ use super::arguments::{Int, Items};
 use super::composites::without_composites;
 use super::edited::{are_plain, type_of, Edit};
 use super::errors::raise_unlocated;
-use super::mesh::PyMesh;
+use super::mesh::{named_meshes, PyMesh};
 use super::module::PyModule;
 use super::names::{ambiguous, Names};
 use super::port::PyPort;
@@ -18,6 +18,7 @@ use crate::mlir::Denoted;
 use crate::session::{annotated_values, annotation, with_mesh, Target};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::Arc;
 
 /// A target in Python: its kind and its index. Kind 0 is an argument, 1 a result of the entry
@@ -187,6 +188,11 @@ impl PySessionProgram {
         let row = meshes().find(|row| row.symbol.is_some()).or_else(|| meshes().next())?;
         let symbol = row.symbol.map(|symbol| self.program.str(symbol));
         Some((symbol, PyMesh::from_verified(row.mesh.clone())))
+    }
+    /// The named meshes, in program order.
+    #[getter]
+    fn meshes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        named_meshes(py, &self.program)
     }
     /// The program with `edits`.
     fn annotated(&self, py: Python<'_>, edits: Items<PyEdit>) -> PyResult<PyAnnotatedProgram> {

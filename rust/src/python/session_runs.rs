@@ -213,12 +213,12 @@ impl Runs {
         let (mut program, originals) = (annotated.program)()?;
         let rules = options.rules_of(annotated.rules.registry.clone());
         install_edges(py, &rules, &mut program, &annotated.edited.filename)?;
+        let text = program.text().shared_source();
         let made = work(py, rules, options.limits(), None, |context| {
-            Prepared::prepare(&program, options.how, context)
+            Prepared::prepare(program, options.how, context)
         })?;
-        let made = made.map_err(|error| {
-            raise(py, &error, program.text().source(), &annotated.edited.filename)
-        })?;
+        let made =
+            made.map_err(|error| raise(py, &error, (*text).as_ref(), &annotated.edited.filename))?;
         let (prepared, replayer) = match made {
             Preparation::Ready(prepared) => *prepared,
             Preparation::HasPriorities => return Ok(None),

@@ -67,21 +67,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Imports and propagates `program`.
+    /// Imports and propagates `program`, which it takes, since a copy takes as long as a replay.
     ///
     /// # Errors
     /// The program cannot be imported or propagated.
     pub fn prepare(
-        program: &Program,
+        program: Program,
         how: Completion,
         context: &mut Context<'_>,
     ) -> Result<Preparation> {
         let Some(main) = program.entry_function() else { return Ok(Preparation::NotCovered) };
         let Some(body) = program.func_body(main).get() else { return Ok(Preparation::NotCovered) };
-        if is_at_risk(program) || !are_meshes_kept(program) || is_called(program, main) {
+        if is_at_risk(&program) || !are_meshes_kept(&program) || is_called(&program, main) {
             return Ok(Preparation::NotCovered);
         }
-        if has_priorities(program, main) {
+        if has_priorities(&program, main) {
             return Ok(Preparation::HasPriorities);
         }
         let is_fixed = |value: ValueId| {
@@ -89,14 +89,15 @@ impl Prepared {
             users.any(|user| program.kind(user) == OpKind::ShardingConstraint)
         };
         let fixed = program.block_args(body).map(is_fixed).collect();
-        let recorded = Pipeline::record(how, program.clone(), context)?;
+        let is_exported = is_surely_exported(&program, program.shardings(), how);
+        let recorded = Pipeline::record(how, program, context)?;
         let Some((recording, imported, replayer)) = recorded else {
             return Ok(Preparation::NotCovered);
         };
         if imported.main_function().ok() != Some(main) {
             return Ok(Preparation::NotCovered);
         }
-        let is_readable = is_surely_exported(program, imported.shardings(), how);
+        let is_readable = is_exported && are_reduced(imported.shardings());
         let (shardings, imported) = (imported.shardings().clone(), Arc::new(imported));
         let prepared = Self {
             how,

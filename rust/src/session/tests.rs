@@ -22,7 +22,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 
 fn prepared() -> (Prepared, Replayer) {
     let program = parse(TEXT.into()).unwrap();
-    let made = with_context(|context| Prepared::prepare(&program, Completion::default(), context));
+    let made = with_context(|context| Prepared::prepare(program, Completion::default(), context));
     let made = made.unwrap();
     let Preparation::Ready(ready) = made else { panic!("replays cover the program") };
     *ready
@@ -113,7 +113,7 @@ fn ports_of_new_run(
     let targets = [Target::Argument(main, 0), Target::Result(main, 0)];
     let ids = [argument, result].map(|sharding| program.intern_sharding(sharding.clone()));
     annotate(&mut program, &[(targets[0], ids[0]), (targets[1], ids[1])]).unwrap();
-    let made = with_context(|context| Prepared::prepare(&program, Completion::default(), context));
+    let made = with_context(|context| Prepared::prepare(program, Completion::default(), context));
     let Preparation::Ready(ready) = made.unwrap() else { panic!("replays cover the program") };
     ready.0.completed_ports(&Replayed::default())
 }

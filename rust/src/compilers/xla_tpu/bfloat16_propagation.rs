@@ -10,7 +10,7 @@ use super::product_fusion::is_product;
 use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
 use crate::compilers::xla_cpu::passes::dot_strength_reduction::has_default_precision;
-use crate::index::{Id, OpId, StrId, ValueId};
+use crate::index::{Id, IdVec, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
 use crate::work::tensors::Tensors;
 
@@ -156,16 +156,21 @@ const MOVING: [&str; 15] = [
     "stablehlo.transpose",
 ];
 
-/// Those of [`MOVING`] that a program has.
-struct Moving(Vec<StrId>);
+/// Whether each string of a program is one of [`MOVING`].
+struct Moving(IdVec<StrId, bool>);
 
 impl Moving {
     fn of(program: &Program) -> Self {
-        Self(MOVING.iter().filter_map(|name| program.strings().find(name)).collect())
+        let mut moving = IdVec::filled(false, program.strings().len());
+        for name in MOVING.iter().filter_map(|name| program.strings().find(name)) {
+            moving[name] = true;
+        }
+        Self(moving)
     }
     /// Whether elements of the result of `op` are elements of its operands.
+    #[inline]
     fn has(&self, program: &Program, op: OpId) -> bool {
-        self.0.contains(&program.op_name_id(op))
+        self.0[program.op_name_id(op)]
     }
 }
 

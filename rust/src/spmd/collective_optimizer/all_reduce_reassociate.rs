@@ -23,7 +23,8 @@ const DIM: &str = "scatter_dimension";
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("all-reduce-reassociate", 0, 1)?;
-    if Names::new(program, &[SUM, SCATTER]).ids.is_empty() {
+    let reductions = Names::new(program, &[SUM, SCATTER]);
+    if reductions.ops(program).is_empty() {
         return Ok(());
     }
     let names = ["add", "multiply", "maximum", "minimum", "and", "or"];

@@ -98,11 +98,8 @@ impl Names {
         self.ids.contains(&program.op_name_id(op))
     }
     /// The ops with one of the names, in pre-order.
-    fn ops(&self, program: &Program) -> Vec<OpId> {
-        if self.ids.is_empty() {
-            return Vec::new();
-        }
-        program.pre_order(program.module_op()).filter(|&op| self.contain(program, op)).collect()
+    fn ops(&self, program: &mut Program) -> Vec<OpId> {
+        program.ops_named_in_pre_order(&self.ids)
     }
 }
 
