@@ -123,7 +123,8 @@ impl Compiler {
     pub const fn collective_passes(self) -> &'static str {
         match self {
             Self::XlaGpu => {
-                "dot-strength-reduction,top-k-of-shards,all-reduce-folder,\
+                "dot-strength-reduction,top-k-of-shards,topk-decomposer,\
+                 all-reduce-folder,\
                  all-gather-dynamic-slice-simplifier,\
                  all-reduce-reassociate,while-loop-all-reduce-code-motion,\
                  all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,\

@@ -6,6 +6,7 @@ use super::per_instruction_partitioning;
 use super::propagate;
 use crate::compilers::xla_cpu::layout_assignment::product_orders;
 use crate::compilers::xla_cpu::passes::dot_strength_reduction;
+use crate::compilers::xla_gpu::topk_decomposer;
 use crate::context::Context;
 use crate::error::{Code, Diagnostic, Result};
 use crate::index::OpId;
@@ -287,6 +288,7 @@ passes! {
     SCHEDULE_AWARE_COLLECTIVE_CSE = module("schedule-aware-collective-cse", &[], |p, c, _| collective_optimizer::schedule_aware_collective_cse::run(p, c));
     DOT_STRENGTH_REDUCTION = module("dot-strength-reduction", &[], |p, c, _| dot_strength_reduction::run(p, c));
     LAYOUT_ASSIGNMENT = module("layout-assignment", &[], |p, c, _| product_orders::run(p, c));
+    TOPK_DECOMPOSER = module("topk-decomposer", &[], |p, c, _| topk_decomposer::run(p, c));
     SCATTER_ADD_FOLDER = module("scatter-add-folder", &[], |p, c, _| {
         c.progress("scatter-add-folder", 0, 1)?;
         crate::compilers::xla_cpu::passes::scatter_sums::run(p);

@@ -6,3 +6,4 @@ pub mod dot_merger;
 pub mod merged_dots;
 pub mod priority_fusion;
 pub mod splitk_rewriter;
+pub mod topk_decomposer;
