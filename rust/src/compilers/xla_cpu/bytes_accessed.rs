@@ -78,7 +78,11 @@ impl Builder<'_, '_, '_> {
                 read.saturating_add(written).saturating_mul(2)
             }
             _ if is_collective => written.saturating_mul(2).saturating_add(read),
-            _ if program.kind(kernel.op) == OpKind::Sort && graph.makes(at).len() > 1 => {
+            // A sort that numbers its elements itself is a fusion, of which results count.
+            _ if program.kind(kernel.op) == OpKind::Sort
+                && graph.makes(at).len() > 1
+                && graph.reads(at).len() == program.num_operands(kernel.op) =>
+            {
                 read.saturating_add(POINTER * graph.makes(at).len() as u128)
             }
             _ => read.saturating_add(written),

@@ -246,6 +246,9 @@ impl Nodes<'_, '_, '_> {
         if kind == Kind::Fusible {
             self.note_update(op, at);
         }
+        if program.kind(op) == OpKind::Sort {
+            self.take_in_places(op);
+        }
     }
     /// Adds the first step of `op`, if it is a reduction in two steps with this `expression`; returns the expression of the last one.
     fn first_step(

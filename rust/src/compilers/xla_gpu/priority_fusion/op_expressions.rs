@@ -179,6 +179,18 @@ impl Nodes<'_, '_, '_> {
             made.shared_bytes = reduction.shared_bytes(bytes);
         }
     }
+    /// A sort numbers the elements that it sorts itself, if nothing else needs the numbers (`SortIotaFusion`).
+    pub fn take_in_places(&mut self, op: OpId) {
+        let program = self.given.program;
+        for value in program.operands(op).filter(|&value| program.has_one_use(value)) {
+            let is_number = |by: OpId| program.op_name(by) == "stablehlo.iota";
+            let known = self.of_value.get(&value).copied();
+            if let (true, Some(at)) = (program.defining_op(value).is_some_and(is_number), known) {
+                let node = &mut self.nodes[at as usize];
+                (node.is_gone, node.is_fused) = (true, true);
+            }
+        }
+    }
     /// The node of `value`, which is broadcast: the kernel reads a scalar constant again for each element.
     fn broadcast(&mut self, value: ValueId) -> u32 {
         let known = self.node(value);
