@@ -119,14 +119,14 @@ impl Compiler {
     pub const fn combines_all_collectives(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
-    /// Its passes on collectives that change the program, with commas between; [`crate::pipeline`] has them.
+    /// Its passes that change the program before kernels are made, most of them on collectives, with commas between;
+    /// [`crate::pipeline`] has them.
     pub const fn collective_passes(self) -> &'static str {
         match self {
             Self::XlaGpu => {
                 "dot-strength-reduction,top-k-of-shards,topk-decomposer,\
-                 all-reduce-folder,\
-                 all-gather-dynamic-slice-simplifier,\
-                 all-reduce-reassociate,while-loop-all-reduce-code-motion,\
+                 all-reduce-folder,all-gather-dynamic-slice-simplifier,all-reduce-reassociate,\
+                 while-loop-all-reduce-code-motion,\
                  all-reduce-to-reduce-scatter,all-gather-broadcast-reorder,\
                  scatter-add-folder,remove-unused-ops"
             }

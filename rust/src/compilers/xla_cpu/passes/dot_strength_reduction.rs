@@ -7,12 +7,16 @@
 //!
 //! Source: XLA's `DotStrengthReduction`, and `HandleDot` of its `AlgebraicSimplifier`.
 
+use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::context::Context;
 use crate::error::Result;
-use crate::index::{OpId, TypeId, ValueId};
-use crate::ir::{int_array, InsertPoint, NewOp, OpKind, Place, Program, Type};
+use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::ir::{int_array, OpKind, Program, Type};
 use crate::mlir::op_attribute;
 use crate::rules::{Shapes, SignatureView};
+use crate::spmd::devices::{Devices, Purpose};
+use crate::spmd::emit::{zero, Emitter};
+use crate::spmd::reducer::Reducer;
 use crate::stablehlo::dims::DotDims;
 use std::borrow::Cow;
 
@@ -20,6 +24,7 @@ use std::borrow::Cow;
 const LEAST_ELEMENTS: i64 = 10_000_000;
 
 /// A dot by its dims.
+#[derive(Clone)]
 struct Dot {
     dims: DotDims,
     /// The sizes of the batch dims, of the free dims of both operands, and of the contracting dims.
@@ -101,27 +106,29 @@ pub fn multiplied(program: Cow<'_, Program>) -> Cow<'_, Program> {
         return program;
     }
     let mut program = program.into_owned();
-    for (op, dot) in found {
-        reduce(&mut program, op, &dot);
-    }
+    reduce(&mut program, found);
     Cow::Owned(program)
 }
 
 /// Runs the pass on the module, as XLA for GPUs does.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("dot-strength-reduction", 0, 1)?;
-    for (op, dot) in dots(program, |dot, _, _| dot.is_reduced_on_gpus()) {
-        reduce(program, op, &dot);
-    }
+    let found = dots(program, |dot, _, _| dot.is_reduced_on_gpus());
+    reduce(program, found);
     Ok(())
 }
 
-/// The dots that `is_one` says.
+/// The dots that `is_one` says, which depends on their signatures.
 fn dots(program: &Program, is_one: impl Fn(&Dot, &Program, OpId) -> bool) -> Vec<(OpId, Dot)> {
     let mut ops = program.ops_of(&[OpKind::DotGeneral]);
     ops.sort_unstable();
-    let found = ops.into_iter().filter_map(|op| Some((op, Dot::of(program, op)?)));
-    found.filter(|(op, dot)| is_one(dot, program, *op)).collect()
+    let mut known: BySignature<Option<Dot>> = BySignature::new(program);
+    let dot = |op: OpId| {
+        let id = program.signature(op).get()?;
+        let find = || Dot::of(program, op).filter(|dot| is_one(dot, program, op));
+        Some((op, known.of(id, find).clone()?))
+    };
+    ops.into_iter().filter_map(dot).collect()
 }
 
 fn shape_of(program: &Program, value: ValueId) -> Option<Vec<i64>> {
@@ -136,61 +143,71 @@ fn element(program: &Program, value: ValueId) -> Option<&str> {
     }
 }
 
-/// Replaces `op`, a dot, by a multiplication, and a sum if it contracts more than one element.
-fn reduce(program: &mut Program, op: OpId, dot: &Dot) {
-    let value = if dot.is_outer() { outer(program, op, dot) } else { sum(program, op, dot) };
-    program.replace_all_uses(program.result(op, 0), value);
-    program.erase_op(op);
+/// Replaces `dots` by multiplications, and sums if they contract more than one element.
+fn reduce(program: &mut Program, dots: Vec<(OpId, Dot)>) {
+    let first = program.num_op_ids();
+    let mut emit = Emitter::new(program, Devices::of(Purpose::Count));
+    for (op, dot) in dots {
+        emit.go_before(op);
+        let value =
+            if dot.is_outer() { outer(&mut emit, op, &dot) } else { sum(&mut emit, op, &dot) };
+        let result = emit.program.result(op, 0);
+        emit.program.replace_all_uses(result, value);
+        emit.program.erase_op(op);
+    }
+    for made in (first..program.num_op_ids()).map(OpId::from_index) {
+        program.sign_op(made);
+    }
 }
 
 /// The product of the operands of `op`, which contracts at most one element, both broadcast to the shape of the result.
-fn outer(program: &mut Program, op: OpId, dot: &Dot) -> ValueId {
-    let ty = program.type_of(program.result(op, 0));
+fn outer(emit: &mut Emitter<'_>, op: OpId, dot: &Dot) -> ValueId {
+    let ty = emit.type_of(emit.program.result(op, 0));
     let operands = [0, 1].map(|side| {
-        let [batching, _, free] = dot.dims_of(program, op, side);
-        let value = program.operand(op, side);
-        let value = formed(program, op, value, &[&batching[..], &free].concat());
+        let [batching, _, free] = dot.dims_of(emit.program, op, side);
+        let value = emit.program.operand(op, side);
+        let value = formed(emit, op, value, &[&batching[..], &free].concat());
         let first = dot.batch.len() + if side == 0 { 0 } else { dot.free[0].len() };
         let places = (0..dot.batch.len()).chain(first..first + free.len());
-        broadcast(program, op, value, &places.collect::<Vec<_>>(), ty)
+        emit.broadcast(value, &numbers(places), ty)
     });
-    made(program, op, NewOp::new("stablehlo.multiply", &operands, &[ty]))
+    emit.elementwise("stablehlo.multiply", &operands)
 }
 
 /// The sum over the contracting dims of the larger operand of `op` times the other one, which has contracting and batch dims alone
 /// and is broadcast along the dims of the larger one. These stay where they are: a transpose of the result is small.
-fn sum(program: &mut Program, op: OpId, dot: &Dot) -> ValueId {
+fn sum(emit: &mut Emitter<'_>, op: OpId, dot: &Dot) -> ValueId {
     let [rows, columns] = dot.free.each_ref().map(|dims| elements(dims));
     let (matrix, vector) = if rows > columns { (0, 1) } else { (1, 0) };
-    let mut own = dot.dims_of(program, op, matrix);
+    let mut own = dot.dims_of(emit.program, op, matrix);
     let all: Vec<usize> = (0..own.iter().map(Vec::len).sum()).collect();
-    let mut value = program.operand(op, matrix);
+    let [mut value, other] = [matrix, vector].map(|side| emit.program.operand(op, side));
     // A transposed matrix is read as it is stored.
-    if let Some((stored, order)) = untransposed(program, value) {
+    if let Some((stored, order)) = untransposed(emit.program, value) {
         value = stored;
         own = own.map(|dims| dims.into_iter().map(|dim| order[dim]).collect());
     }
     let [batching, contracting, free] = own;
-    let value = formed(program, op, value, &all);
-    let whole = program.type_of(value);
+    let value = formed(emit, op, value, &all);
     // The dims of the vector in the order of those of the matrix that they belong to.
-    let [own_batching, own_contracting, _] = dot.dims_of(program, op, vector);
+    let [own_batching, own_contracting, _] = dot.dims_of(emit.program, op, vector);
     let places = batching.iter().zip(&own_batching);
     let mut places: Vec<_> = places.chain(contracting.iter().zip(&own_contracting)).collect();
     places.sort_unstable();
     let (places, own): (Vec<usize>, Vec<usize>) = places.into_iter().unzip();
-    let other = formed(program, op, program.operand(op, vector), &own);
-    let other = broadcast(program, op, other, &places, whole);
-    let product = made(program, op, NewOp::new("stablehlo.multiply", &[value, other], &[whole]));
-    let summed = summed(program, op, product, &contracting);
-    let ty = program.type_of(program.result(op, 0));
+    let other = formed(emit, op, other, &own);
+    let whole = emit.type_of(value);
+    let other = emit.broadcast(other, &numbers(places), whole);
+    let product = emit.elementwise("stablehlo.multiply", &[value, other]);
+    let summed = summed(emit, product, &contracting);
     // What is left has the dims of the matrix in their order.
     let left: Vec<usize> = all.into_iter().filter(|dim| !contracting.contains(dim)).collect();
     let order = batching.iter().chain(&free).filter_map(|dim| left.iter().position(|it| it == dim));
-    let value = transposed(program, op, summed, &order.collect::<Vec<_>>());
-    let shape = shape_of(program, program.result(op, 0)).unwrap_or_default();
-    let value = reshaped(program, op, value, &shape);
-    converted(program, op, value, ty)
+    let value = emit.transpose(summed, &order.collect::<Vec<_>>());
+    let result = emit.program.result(op, 0);
+    let (shape, ty) = (emit.shape(result), emit.type_of(result));
+    let value = emit.reshape(value, &shape);
+    converted(emit, value, ty)
 }
 
 /// The operand of the transpose that makes `value`, and the dim of it that is each dim of `value`.
@@ -206,104 +223,50 @@ fn untransposed(program: &Program, value: ValueId) -> Option<(ValueId, Vec<usize
 }
 
 /// `value` with the elements of the result of `op` and the dims `kept`, in this order; the others have size 1.
-fn formed(program: &mut Program, op: OpId, value: ValueId, kept: &[usize]) -> ValueId {
-    let shape = shape_of(program, value).unwrap_or_default();
-    let like = program.type_of(program.result(op, 0));
-    let like = program.tensor_type(&shape, like);
-    let value = converted(program, op, value, like);
+fn formed(emit: &mut Emitter<'_>, op: OpId, value: ValueId, kept: &[usize]) -> ValueId {
+    let shape = emit.shape(value);
+    let like = emit.type_of(emit.program.result(op, 0));
+    let like = emit.like(&shape, like);
+    let value = converted(emit, value, like);
     let mut sorted = kept.to_vec();
     sorted.sort_unstable();
     let sizes: Vec<i64> = sorted.iter().map(|&dim| shape[dim]).collect();
-    let value = reshaped(program, op, value, &sizes);
+    let value = emit.reshape(value, &sizes);
     let order = kept.iter().filter_map(|dim| sorted.iter().position(|it| it == dim));
-    transposed(program, op, value, &order.collect::<Vec<_>>())
+    emit.transpose(value, &order.collect::<Vec<_>>())
 }
 
-/// `value` with its dims in another order.
-fn transposed(program: &mut Program, op: OpId, value: ValueId, order: &[usize]) -> ValueId {
-    if order.is_sorted() {
-        return value;
-    }
-    let shape = shape_of(program, value).unwrap_or_default();
-    let sizes: Vec<i64> = order.iter().map(|&dim| shape[dim]).collect();
-    let ty = program.type_of(value);
-    let ty = program.tensor_type(&sizes, ty);
-    let new = NewOp::new("stablehlo.transpose", &[value], &[ty]);
-    made(program, op, new.attr("permutation", dims(order)))
-}
-
-/// `value` with the dims `shape`.
-fn reshaped(program: &mut Program, op: OpId, value: ValueId, shape: &[i64]) -> ValueId {
-    let ty = program.type_of(value);
-    let new = program.tensor_type(shape, ty);
-    if new == ty {
-        return value;
-    }
-    made(program, op, NewOp::new("stablehlo.reshape", &[value], &[new]))
-}
-
-/// `value` broadcast to the type `ty`, its dims at `places`.
-fn broadcast(
-    program: &mut Program,
-    op: OpId,
-    value: ValueId,
-    places: &[usize],
-    ty: TypeId,
-) -> ValueId {
-    let new = NewOp::new("stablehlo.broadcast_in_dim", &[value], &[ty]);
-    made(program, op, new.attr("broadcast_dimensions", dims(places)))
-}
-
-/// The attribute that lists `dims`.
-fn dims(dims: &[usize]) -> String {
-    int_array(&dims.iter().map(|&dim| dim as i64).collect::<Vec<_>>())
+/// `dims` as the numbers of an attribute.
+fn numbers(dims: impl IntoIterator<Item = usize>) -> Vec<i64> {
+    dims.into_iter().map(|dim| dim as i64).collect()
 }
 
 /// `value` with the elements of `ty`, which has its shape.
-fn converted(program: &mut Program, op: OpId, value: ValueId, ty: TypeId) -> ValueId {
-    if program.type_of(value) == ty {
+fn converted(emit: &mut Emitter<'_>, value: ValueId, ty: TypeId) -> ValueId {
+    if emit.type_of(value) == ty {
         return value;
     }
-    made(program, op, NewOp::new("stablehlo.convert", &[value], &[ty]))
+    emit.op("stablehlo.convert", &[value], ty, &[])
 }
 
 /// The sum of `value` along `contracting`; half precision is added up as `f32`.
-fn summed(program: &mut Program, op: OpId, value: ValueId, contracting: &[usize]) -> ValueId {
-    let all = shape_of(program, value).unwrap_or_default();
+fn summed(emit: &mut Emitter<'_>, value: ValueId, contracting: &[usize]) -> ValueId {
+    let all = emit.shape(value);
     let kept = (0..all.len()).filter(|dim| !contracting.contains(dim));
     let shape: Vec<i64> = kept.map(|dim| all[dim]).collect();
-    let mut own = program.type_of(value);
-    if matches!(element(program, value), Some("bf16" | "f16")) {
-        own = program.tensor_type_of(&all, "f32");
+    let mut own = emit.type_of(value);
+    if matches!(emit.element(own), "bf16" | "f16") {
+        own = emit.program.tensor_type_of(&all, "f32");
     }
-    let value = converted(program, op, value, own);
-    let (ty, scalar) = (program.tensor_type(&shape, own), program.tensor_type(&[], own));
-    let zero = crate::spmd::emit::zero(element(program, value).unwrap_or_default());
-    let zero = format!("dense<{zero}> : {}", program.type_text(scalar));
-    let zero =
-        made(program, op, NewOp::new("stablehlo.constant", &[], &[scalar]).attr("value", zero));
+    let value = converted(emit, value, own);
+    let zero = zero(emit.element(own));
+    let scalar = emit.like(&[], own);
+    let zero = emit.splat(zero, scalar);
     let mut along = contracting.to_vec();
     along.sort_unstable();
-    let new = NewOp::new("stablehlo.reduce", &[value, zero], &[ty]);
-    let new = new.attr("dimensions", dims(&along)).regions(1);
-    let at = InsertPoint::at(Place::Before(op)).with_loc(program.loc(op));
-    let sum = program.build(new, at);
-    let block = program.add_block(program.region(sum, 0), &[scalar, scalar]);
-    let inside = InsertPoint::at(Place::End(block)).with_loc(program.loc(op));
-    let [a, b] = [0, 1].map(|index| program.block_arg(block, index));
-    let added = program.build(NewOp::new("stablehlo.add", &[a, b], &[scalar]), inside);
-    let added_value = program.result(added, 0);
-    let end = program.build(NewOp::new("stablehlo.return", &[added_value], &[]), inside);
-    for new in [added, end, sum] {
-        program.sign_op(new);
-    }
-    program.result(sum, 0)
-}
-
-/// The result of `new`, an op that is inserted before `op`.
-fn made(program: &mut Program, op: OpId, new: NewOp<'_>) -> ValueId {
-    let at = InsertPoint::at(Place::Before(op)).with_loc(program.loc(op));
-    let new = program.build(new, at);
-    program.sign_op(new);
-    program.result(new, 0)
+    let ty = emit.like(&shape, own);
+    let attrs = [("dimensions", int_array(&numbers(along)))];
+    let made = emit.op_with_results("stablehlo.reduce", &[value, zero], &[ty], &attrs);
+    Reducer::Add.add_body(emit, made, own);
+    emit.program.result(made, 0)
 }
