@@ -3,7 +3,7 @@
 //!
 //! Source: `PostprocessorToScheduleAsEarlyOrLateAsPossible` of XLA's `gpu_hlo_schedule`. All-gathers are not among them.
 
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::ir::Program;
 
@@ -52,7 +52,7 @@ pub fn with_early_starts(
                 let waits = &mut waits[user as usize];
                 *waits = waits.saturating_sub(1);
                 // What only gives a result another name starts nothing, and is passed.
-                if *waits == 0 && (is_early[user as usize] || makes_names(graph, user)) {
+                if *waits == 0 && (is_early[user as usize] || graph.makes_names(user)) {
                     ready.push(user);
                 }
             }
@@ -67,7 +67,7 @@ pub fn with_early_starts(
     let mut held = Vec::new();
     for &kernel in early.iter().rev() {
         let use_of = |&user: &u32| {
-            let of = if makes_names(graph, user) { &first_use } else { &places };
+            let of = if graph.makes_names(user) { &first_use } else { &places };
             of[user as usize]
         };
         let uses = users.row(kernel).iter().map(use_of);
@@ -81,10 +81,4 @@ pub fn with_early_starts(
         }
     }
     (early, held)
-}
-
-/// Whether all results of kernel `at` are aliases of its operands.
-fn makes_names(graph: &Graph, at: u32) -> bool {
-    let makes = graph.makes(at);
-    !makes.is_empty() && makes.iter().all(|&item| graph.items[item as usize].name_of != NONE)
 }

@@ -36,7 +36,7 @@ struct Edges {
 
 /// For each kernel that overwrites a buffer, the kernels that read the buffer and come earlier in breadth-first order: XLA runs them
 /// first, or copies. Each of `donated` is the index of a result and the argument whose buffer it may take.
-fn readers_of_overwritten(graph: &Graph, donated: &[(usize, u32)]) -> Rows<u32> {
+pub fn readers_of_overwritten(graph: &Graph, donated: &[(usize, u32)]) -> Rows<u32> {
     let mut writes: Vec<(u32, u32)> = Vec::new();
     for item in graph.items.iter().filter(|item| item.over != NONE && item.made_by != NONE) {
         writes.push((graph.stored_as(item.over), item.made_by));

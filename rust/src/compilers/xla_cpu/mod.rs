@@ -161,7 +161,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let num_arguments = self.builder.program.block_args(body).len();
         let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let liveness = Liveness::of_entry(program, &graph, &donated, (compiler, self.fast));
+        let context = (program, &mut *self.builder.works);
+        let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.fast));
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -243,7 +244,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
         let chip = (compiler, self.fast);
-        let liveness = Liveness::inside(program, &graph, &carried, &always, chip);
+        let context = (program, &mut *self.builder.works);
+        let liveness = Liveness::inside(context, &graph, &carried, &always, chip);
         (graph, liveness)
     }
     /// The peak of a block, including the blocks inside its ops; appends the live bytes at each position to `taken`.

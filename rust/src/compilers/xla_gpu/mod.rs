@@ -3,6 +3,8 @@
 //! Each file is named after the pass that it models.
 
 pub mod dot_merger;
+pub mod latency_estimator;
+pub mod latency_hiding_scheduler;
 pub mod merged_dots;
 pub mod priority_fusion;
 pub mod splitk_rewriter;

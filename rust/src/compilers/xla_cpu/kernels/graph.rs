@@ -131,6 +131,12 @@ impl Graph {
     pub fn makes(&self, at: u32) -> &[u32] {
         self.all_makes().row(at)
     }
+    /// Whether all results of kernel `at` are aliases of its operands.
+    pub fn makes_names(&self, at: u32) -> bool {
+        let makes = self.makes(at);
+        !makes.is_empty()
+            && makes.iter().all(|&item| self.items[item as usize].name_of != NONE)
+    }
     /// The items that each kernel writes.
     pub fn all_makes(&self) -> &Rows<u32> {
         self.makes.get_or_init(|| {

@@ -1,0 +1,344 @@
+//! Latency hiding: an order of kernels in which collectives run beside others. From the last kernel to the first, the best of those
+//! whose users have all been placed is placed next: what awaits a collective at once, if no other one is running; then what is ready
+//! by now, and of that what is behind most collectives, and takes about as long as the running collective still does. What starts a
+//! collective is ready when the collective has taken its time.
+//!
+//! Memory does not decide, so that peaks are larger than those of the order that is given. Places in it break ties.
+//!
+//! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`.
+
+use super::latency_estimator::{Estimated, Estimator};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::ragged_rows::Rows;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+/// The most kernels that are ready that are compared at a time; those behind most collectives come first, then later ones.
+const MAX_COMPARED: usize = 256;
+/// Microseconds between a kernel and what reads its result.
+const BETWEEN: f64 = 1.0;
+
+/// An order of kernels, and items, each with the position until which it is live.
+pub type Scheduled = (Vec<u32>, Vec<(u32, u32)>);
+
+/// A kernel; or the start of a collective, or what awaits one.
+#[derive(Default)]
+struct Node {
+    itself: u32,
+    what: Estimated,
+    /// The kernel that starts the collective that it awaits; [`NONE`] for other nodes.
+    awaits: u32,
+    /// Whether it only gives a result another name.
+    is_name: bool,
+    /// Whether it reads the result of a collective.
+    reads_collective: bool,
+    /// Microseconds of collectives on the longest path to it.
+    depth: f64,
+    /// Its place in the given order.
+    place: u32,
+    /// The number of its users that have not been placed.
+    waits: u32,
+    /// From when on it may run, and once it is placed, when it runs; in microseconds before the end.
+    ready: f64,
+}
+
+impl Node {
+    fn starts(&self) -> bool {
+        self.what.latency > 0.0
+    }
+}
+
+/// A key, the place of a node, and the node.
+type Entry = (u64, u32, u32);
+
+/// Nodes that are ready.
+#[derive(Default)]
+struct Queue {
+    /// Those that may run by now, by depth.
+    now: BTreeSet<Entry>,
+    /// The others, by when they may run.
+    later: BinaryHeap<Reverse<Entry>>,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.now.is_empty() && self.later.is_empty()
+    }
+    /// When the first of those that may not run by now may.
+    fn next(&self) -> Option<f64> {
+        self.later.peek().map(|&Reverse((ready, _, _))| f64::from_bits(ready))
+    }
+    /// Lets nodes run that may at `time`.
+    fn advance(&mut self, time: f64, nodes: &[Node]) {
+        while self.next().is_some_and(|ready| ready <= time) {
+            let Some(Reverse((_, place, node))) = self.later.pop() else { return };
+            self.now.insert((nodes[node as usize].depth.to_bits(), place, node));
+        }
+    }
+}
+
+/// The nodes of a block, and what is known while they are placed.
+struct Scheduler {
+    nodes: Vec<Node>,
+    /// The nodes that each node needs.
+    needs: Rows<u32>,
+    /// What awaits collectives, and other nodes.
+    ends: Queue,
+    others: Queue,
+    /// Names that are ready.
+    names: Vec<u32>,
+    /// Times in the future at which something may run.
+    future: BinaryHeap<Reverse<u64>>,
+    /// Whether a collective is running.
+    is_busy: bool,
+    time: f64,
+}
+
+/// The order in which the kernels of `graph` run instead of `order`; `None` if none is a collective. `before`: for each kernel
+/// others that must come earlier, besides those that it needs.
+pub fn with_hidden_latency(
+    graph: &Graph,
+    order: &[u32],
+    before: &Rows<u32>,
+    estimator: &mut Estimator<'_, '_, '_>,
+) -> Option<Scheduled> {
+    let count = graph.kernels.len() as u32;
+    let node = |at: u32| {
+        let is_name = graph.makes_names(at);
+        let what = if is_name { Estimated::default() } else { estimator.estimated(graph, at) };
+        Node { itself: at, what, awaits: NONE, is_name, ..Node::default() }
+    };
+    let mut nodes: Vec<Node> = (0..count).map(node).collect();
+    let mut end_of = vec![NONE; graph.kernels.len()];
+    for start in 0..count {
+        if nodes[start as usize].starts() {
+            end_of[start as usize] = nodes.len() as u32;
+            let cost = nodes[start as usize].what.cost;
+            let what = Estimated { cost, ..Estimated::default() };
+            nodes.push(Node { itself: nodes.len() as u32, what, awaits: start, ..Node::default() });
+        }
+    }
+    if nodes.len() == graph.kernels.len() {
+        return None;
+    }
+    let (mut needs, mut seen_by) = (Vec::new(), vec![NONE; nodes.len()]);
+    for at in 0..count {
+        let mut need = |by: u32| {
+            let end = end_of[by as usize];
+            let by = if end == NONE { by } else { end };
+            if by != at && std::mem::replace(&mut seen_by[by as usize], at) != at {
+                needs.push((at, by));
+            }
+        };
+        graph.for_each_need(at, &mut need);
+        before.row(at).iter().copied().for_each(need);
+    }
+    needs.extend((count..).zip(&nodes[count as usize..]).map(|(end, node)| (end, node.awaits)));
+    let mut scheduler = Scheduler::new(nodes, &needs, order);
+    let mut reversed = Vec::with_capacity(scheduler.nodes.len());
+    while let Some(node) = scheduler.best() {
+        scheduler.place(node);
+        reversed.push(node);
+    }
+    reversed.reverse();
+    Some(scheduled(graph, &scheduler.nodes, &reversed))
+}
+
+/// The order of kernels in `placed`, and until when what collectives read is live.
+fn scheduled(graph: &Graph, nodes: &[Node], placed: &[u32]) -> Scheduled {
+    let (mut order, mut held) = (Vec::with_capacity(graph.kernels.len()), Vec::new());
+    for &node in placed {
+        let start = nodes[node as usize].awaits;
+        if start == NONE {
+            order.push(node);
+        } else if !graph.kernels[start as usize].is_elementwise {
+            // What is written over its operand holds it anyway.
+            let until = (order.len() as u32).saturating_sub(1);
+            held.extend(graph.reads(start).iter().map(|it| (graph.stored_as(it.item), until)));
+        }
+    }
+    (order, held)
+}
+
+impl Scheduler {
+    /// For `nodes`, which need those in `needs`; `order` is that of the kernels.
+    fn new(nodes: Vec<Node>, needs: &[(u32, u32)], order: &[u32]) -> Self {
+        let needs = Rows::of(nodes.len(), needs);
+        let (time, is_busy) = (0.0, false);
+        let (ends, others, names, future) = Default::default();
+        let mut found = Self { nodes, needs, ends, others, names, future, is_busy, time };
+        found.order_nodes(order);
+        for node in 0..found.nodes.len() as u32 {
+            for &need in found.needs.row(node) {
+                found.nodes[need as usize].waits += 1;
+            }
+        }
+        for node in 0..found.nodes.len() as u32 {
+            if found.nodes[node as usize].waits == 0 {
+                found.nodes[node as usize].ready = BETWEEN;
+                found.enqueue(node);
+            }
+        }
+        found
+    }
+    /// Finds the place of each node, and the collectives before it. A collective is awaited right before its first user, or after
+    /// its start if it has none.
+    fn order_nodes(&mut self, order: &[u32]) {
+        let mut place = 0;
+        let mut set = |nodes: &mut Vec<Node>, needs: &Rows<u32>, node: u32| {
+            let mut depth = 0.0_f64;
+            for &need in needs.row(node) {
+                let Node { depth: before, what, .. } = nodes[need as usize];
+                depth = depth.max(before + what.latency);
+            }
+            let own = &mut nodes[node as usize];
+            (own.depth, own.place) = (depth, place);
+            place += 1;
+        };
+        let mut is_placed = vec![false; self.nodes.len()];
+        for &kernel in order {
+            for &need in self.needs.row(kernel) {
+                if !std::mem::replace(&mut is_placed[need as usize], true) {
+                    set(&mut self.nodes, &self.needs, need);
+                }
+            }
+            for &need in self.needs.row(kernel) {
+                self.nodes[kernel as usize].reads_collective |= self.nodes[need as usize].awaits != NONE;
+            }
+            is_placed[kernel as usize] = true;
+            set(&mut self.nodes, &self.needs, kernel);
+        }
+        for end in order.len() as u32..self.nodes.len() as u32 {
+            if !is_placed[end as usize] {
+                set(&mut self.nodes, &self.needs, end);
+            }
+        }
+    }
+    /// Adds `node`, whose users have all been placed.
+    fn enqueue(&mut self, node: u32) {
+        let own = &self.nodes[node as usize];
+        if own.is_name {
+            self.names.push(node);
+            return;
+        }
+        let queue = if own.awaits == NONE { &mut self.others } else { &mut self.ends };
+        if own.ready > self.time {
+            queue.later.push(Reverse((own.ready.to_bits(), own.place, node)));
+            self.future.push(Reverse(own.ready.to_bits()));
+        } else {
+            queue.now.insert((own.depth.to_bits(), own.place, node));
+        }
+    }
+    /// Removes the best node of those that are ready; `None` if all have been placed.
+    fn best(&mut self) -> Option<u32> {
+        if let Some(name) = self.names.pop() {
+            return Some(name);
+        }
+        let Self { nodes, ends, others, time, .. } = self;
+        ends.advance(*time, nodes);
+        others.advance(*time, nodes);
+        if !self.is_busy && !self.ends.is_empty() {
+            return self.best_of(|it| &mut it.ends, |_| true);
+        }
+        self.best_of(|it| &mut it.others, |node| !node.what.has_collectives)
+    }
+    /// Removes the best node of a queue, one of those that `may` run if there is any.
+    fn best_of(
+        &mut self,
+        queue: impl Fn(&mut Self) -> &mut Queue,
+        may: impl Fn(&Node) -> bool,
+    ) -> Option<u32> {
+        let is_busy = self.is_busy;
+        loop {
+            let entries = std::mem::take(&mut queue(self).now);
+            let found = self.best_now(&entries, |node| !is_busy || may(node));
+            let own = queue(self);
+            own.now = entries;
+            if let Some(entry) = found {
+                own.now.remove(&entry);
+                return Some(entry.2);
+            }
+            // Nothing may run by now: those wait least that may run next.
+            let Some(next) = own.next() else {
+                let any = own.now.pop_last();
+                return any.map(|(_, _, node)| node);
+            };
+            let mut own = std::mem::take(own);
+            own.advance(next, &self.nodes);
+            *queue(self) = own;
+        }
+    }
+    /// The best of `entries`, which may run by now.
+    fn best_now(&self, entries: &BTreeSet<Entry>, may: impl Fn(&Node) -> bool) -> Option<Entry> {
+        let is_backed = self.is_busy && !self.ends.is_empty();
+        let left = self.future.peek().map(|&Reverse(at)| f64::from_bits(at) - self.time);
+        let (mut best, mut last): (Option<Entry>, Option<Entry>) = (None, None);
+        for &entry in entries.iter().rev().take(MAX_COMPARED) {
+            let node = &self.nodes[entry.2 as usize];
+            if !may(node) {
+                continue;
+            }
+            if node.starts() && is_backed {
+                return Some(entry);
+            }
+            if node.starts() && node.depth == 0.0 {
+                last = Some(entry);
+                continue;
+            }
+            let Some(other) = best else {
+                best = Some(entry);
+                continue;
+            };
+            if entry.0 < other.0 {
+                break;
+            }
+            if self.is_better(node, &self.nodes[other.2 as usize], left) {
+                best = Some(entry);
+            }
+        }
+        best.or(last)
+    }
+    /// Whether `node` is better than `other`, which is behind as many collectives. `left`: the microseconds until something else is
+    /// ready.
+    fn is_better(&self, node: &Node, other: &Node, left: Option<f64>) -> bool {
+        if let Some(left) = left {
+            let [own, others] = [node, other].map(|it| (left - it.what.cost).abs());
+            let fits = (!node.starts() && own < others, !other.starts() && others < own);
+            if fits.0 != fits.1 {
+                return fits.0;
+            }
+        }
+        let key = |node: &Node| (node.reads_collective, self.lets_run(node), node.place);
+        key(node) > key(other)
+    }
+    /// The number of nodes that are ready when `node` is placed.
+    fn lets_run(&self, node: &Node) -> usize {
+        let needs = self.needs.row(node.itself).iter();
+        needs.filter(|&&need| self.nodes[need as usize].waits == 1).count()
+    }
+    /// Places `node` before what has been placed.
+    fn place(&mut self, node: u32) {
+        let own = &mut self.nodes[node as usize];
+        if own.awaits != NONE {
+            self.is_busy = true;
+        } else if own.starts() {
+            self.is_busy = false;
+        }
+        own.ready = own.ready.max(self.time);
+        let (at, cost) = (own.ready, own.what.cost);
+        self.time = at + cost;
+        while self.future.peek().is_some_and(|&Reverse(time)| f64::from_bits(time) < self.time) {
+            self.future.pop();
+        }
+        for index in 0..self.needs.row(node).len() {
+            let need = self.needs.row(node)[index];
+            let own = &mut self.nodes[need as usize];
+            own.ready = own.ready.max(at + own.what.latency.max(BETWEEN));
+            own.waits -= 1;
+            if own.waits == 0 {
+                own.ready = own.ready.max(self.time);
+                self.enqueue(need);
+            }
+        }
+    }
+}
