@@ -1706,14 +1706,14 @@ def program_figures(
     origin: Origin,
     estimates: list[tuple[int, int, int, int | None]],
     compiler: str,
-    fast: tuple[int, bool],
+    chip: tuple[int, bool, int | None],
 ) -> Figures:
     """Return the figures of ``module``, a per-device program with the origin ``origin``.
 
     ``estimates`` has signature, flops, transcendentals and bytes of the custom calls with a
     registered cost. Times and traffic are those of the kernels of ``compiler``, if these are known,
-    on a chip with ``fast`` memory: the bytes of its cache or vector memory, and whether collectives
-    use it.
+    on a ``chip``: the bytes of its cache or vector memory, whether collectives use it, and the
+    bytes of its memory if kernels are ordered to hide the latency of collectives.
     """
 
 def op_names(module: Module) -> list[str]:

@@ -21,8 +21,7 @@ def launched_share(program: Partitioned, chip: Hardware, graphs: Collection[str]
     """Return the share of the kernels of ``program`` that are in none of the scopes ``graphs``."""
     if not graphs:
         return 1.0
-    cache = int(chip.cache_bytes), chip.cache_collectives
-    figures = program.figures(compiler_of(chip, None), cache)
+    figures = program.figures(compiler_of(chip, None), chip.facts)
     kernels = [len(kind.kernels or ()) for kind in work_kinds(figures)]
     launched = total = 0
     for row, stack in zip(figures.ops(), figures.name_stacks()[0], strict=True):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from shardcore.bounded import shown
 from shardcore.calculus.achieved import Achieved, read_achieved
@@ -53,6 +53,13 @@ _SHORT_MESSAGES = frozenset(("message_bytes", "message_shares", "chunk_bytes"))
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures; within it, times do not overflow."""
+
+
+ChipFacts: TypeAlias = tuple[int, bool, int | None]
+"""What compilers know of a chip: the bytes of its cache or vector memory, whether collectives use
+it, and the bytes of its memory if kernels are ordered to hide the latency of collectives."""
+_MOST_BYTES = 1 << 64
+"""Of the memory of a chip that has no such figure."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +105,8 @@ class Hardware:
     cache_collectives: bool = True
     """Whether collectives read and write that memory; if not, XLA's TPU compiler keeps what they
     read and write in HBM."""
+    hides_latency: bool = False
+    """Whether XLA orders kernels so that collectives run beside others, which takes memory."""
     compiler: str | None = None
     """The compiler of its programs, as ``compiler`` of :func:`shardcore.cost`; ``None`` for XLA's
     TPU compiler on a torus, else XLA's GPU compiler."""
@@ -115,6 +124,12 @@ class Hardware:
         figures = {each.name: getattr(self, each.name) for each in fields(self)}
         maps = {key: dict(figures[key]) for key in ("flops", "source", "measured")}
         return _made, ({**figures, **maps},)
+
+    @property
+    def facts(self) -> ChipFacts:
+        """What compilers know of the chip."""
+        memory = int(min(self.hbm_bytes, _MOST_BYTES)) if self.hides_latency else None
+        return int(self.cache_bytes), self.cache_collectives, memory
 
     def __repr__(self) -> str:
         return (
@@ -331,7 +346,7 @@ def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardw
         )
         raise wrong(message, "write axis_links = [0.5, 1, 1], the major axis first", "axis_links")
     values["axis_links"] = tuple(map(float, links))
-    for flag in ("switch_reduces", "cache_collectives"):
+    for flag in ("switch_reduces", "cache_collectives", "hides_latency"):
         if not isinstance(values.get(flag, False), bool):
             message = f"{flag} of {name} is {shown(values[flag])}"
             raise wrong(message, f"write {flag} = true or false", flag)

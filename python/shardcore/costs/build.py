@@ -88,7 +88,7 @@ def timed(
     assignment is modelled.
     """
     limits, compiler = limits_and_compiler
-    figures = local.figures(compiler, (int(chip.cache_bytes), chip.cache_collectives))
+    figures = local.figures(compiler, chip.facts)
     in_cache = is_in_cache(figures, compiler, chip)
     rates = Rates(chip, local.num_devices, in_cache=in_cache)
     kinds = work_kinds(figures)

@@ -29,11 +29,15 @@ from shardcore.units import plural
 
 if TYPE_CHECKING:
     from shardcore._core import Mesh
+    from shardcore.calculus.hardware import ChipFacts
     from shardcore.costs.records import CollectiveCost
     from shardcore.simulate import Simulator
 
 POLICIES = ("least", "shardy", "xla")
 """The policies, which choose among the ways to compute an op; see :func:`partition`."""
+
+NO_CHIP: ChipFacts = (0, False, None)
+"""A chip of which compilers know nothing."""
 
 MOST_OPS_KEPT = 1 << 16
 """For larger programs the best plan is not kept while the others are made; it is made again."""
@@ -88,7 +92,7 @@ class Partitioned:
 
     def _forget_module(self) -> None:
         """Forget what was computed from :attr:`module`."""
-        self._figures: tuple[object, dict[tuple[str, tuple[int, bool]], Figures]] = (None, {})
+        self._figures: tuple[object, dict[tuple[str, ChipFacts], Figures]] = (None, {})
         self._collectives: tuple[CollectiveCost, ...] | None = None
         self._sent_bytes: int | None = None
         self._simulators: dict[str | None, Simulator] = {}
@@ -113,17 +117,16 @@ class Partitioned:
             self._outcomes = tuple(Outcome(*row) for row in self.origin.outcomes())
         return self._outcomes
 
-    def figures(self, compiler: str = "none", fast: tuple[int, bool] = (0, False)) -> Figures:
+    def figures(self, compiler: str = "none", chip: ChipFacts = NO_CHIP) -> Figures:
         """Return the numbers that costs are computed from, under the cost rules registered now.
-        Times and traffic are those of the kernels that ``compiler`` makes, where these are known,
-        on a chip with ``fast`` memory: the bytes of its cache or vector memory, and whether
-        collectives use it.
+        Times and traffic are those of the kernels that ``compiler`` makes, where these are known;
+        for ``chip`` see :attr:`shardcore.Hardware.facts`.
         """
         rules = registered_cost_rules()
         if self._figures[0] != rules:
             self._figures = rules, {}
         known = self._figures[1]
-        target = (compiler, (0, False) if compiler == "none" else fast)
+        target = (compiler, NO_CHIP if compiler == "none" else chip)
         if target not in known:
             estimates = cost_estimates(self.module)
             known[target] = program_figures(self.module, self.origin, estimates, *target)

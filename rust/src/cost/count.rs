@@ -355,9 +355,9 @@ impl<'a> Count<'a> {
         row.bytes = row.bytes.saturating_add(held.saturating_mul(times));
     }
     /// The steps of the program, in the order in which the compiler runs them.
-    fn in_order(mut self, entry: FuncId, (compiler, fast): Chip) -> Vec<Step> {
+    fn in_order(mut self, entry: FuncId, (compiler, facts): Chip) -> Vec<Step> {
         let fused = &FusedOnce::new();
-        let target = Target { compiler, fast, space: Some(Space::Device), fused };
+        let target = Target { compiler, facts, space: Some(Space::Device), fused };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry, compiler);
         let (works, execution) = (&mut self.works, &self.execution);

@@ -3,7 +3,7 @@
 use super::donation::donated_of_entry;
 use super::host::inlined;
 use super::local::Local;
-use crate::compilers::compilation::{FastMemory, Target};
+use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::kernel_rows::kernel_rows;
 use crate::compilers::xla_gpu::priority_fusion::Fused;
@@ -60,8 +60,8 @@ pub struct Kernel {
     pub runs: u128,
 }
 
-/// A compiler, and the fast memory of its chip.
-pub type Chip = (Compiler, FastMemory);
+/// A compiler, and what it knows of its chip.
+pub type Chip = (Compiler, ChipFacts);
 
 /// The fusion decisions of a compiler for a program, once they were computed.
 pub type FusedOnce = OnceLock<Fused>;
@@ -91,12 +91,12 @@ fn kernels(
     program: &Program,
     works: &mut Works<'_>,
     (execution, entry): (&Execution, FuncId),
-    (compiler, fast): Chip,
+    (compiler, facts): Chip,
     fused: &FusedOnce,
     counts_accessed: bool,
 ) -> Vec<Kernel> {
     let donated = donated_of_entry(program, works, entry, compiler);
-    let target = Target { compiler, fast, space: Some(Space::Device), fused };
+    let target = Target { compiler, facts, space: Some(Space::Device), fused };
     let rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {

@@ -247,8 +247,8 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Sp
     let Some(entry) = program.entry_function() else { return Peak::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let (compiler, fast) = chip;
-    let given = Target { compiler, fast, space: Some(space), fused: &cost.fused };
+    let (compiler, facts) = chip;
+    let given = Target { compiler, facts, space: Some(space), fused: &cost.fused };
     let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, given);
     let mut live = most.live;
     for live in &mut live {
@@ -276,7 +276,7 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
 
 /// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them; ops and values are those of
 /// [`local_cost`].
-pub fn local_lifetimes(local: Local<'_>, (compiler, fast): Chip) -> Lifetimes {
+pub fn local_lifetimes(local: Local<'_>, (compiler, facts): Chip) -> Lifetimes {
     let inlined = inlined(local.program, compiler);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
@@ -285,7 +285,7 @@ pub fn local_lifetimes(local: Local<'_>, (compiler, fast): Chip) -> Lifetimes {
     let execution = Execution::new(program, &mut works);
     let donated = donated_of_entry(program, &mut works, entry, compiler);
     let fused = &FusedOnce::new();
-    let target = Target { compiler, fast, space: Some(Space::Device), fused };
+    let target = Target { compiler, facts, space: Some(Space::Device), fused };
     let mut found = lifetimes(program, &mut works, &execution, entry, &donated, target);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::axis::AxisRef;
-use crate::compilers::compilation::FastMemory;
+use crate::compilers::compilation::ChipFacts;
 use crate::context::RuleSource;
 use crate::index::Id;
 use crate::ir::Program;
@@ -9,7 +9,8 @@ use crate::rules::Registry;
 use std::fmt::Write;
 
 /// Kernels of no compiler are followed.
-const CHIP: Chip = (Compiler::None, FastMemory { bytes: 0, has_collectives: false });
+const CHIP: Chip =
+    (Compiler::None, ChipFacts { fast_bytes: 0, fast_collectives: false, overlapped_bytes: None });
 
 fn program(text: &str) -> Program {
     parse(text.into()).unwrap()
@@ -46,7 +47,7 @@ fn a_dot_is_two_flops_a_pair() {
     assert_eq!(cost.memory.output_bytes, 4 * 4 * 4);
     let program = signed(text);
     let peak =
-        local_peak(local(&program), &cost, (Compiler::None, FastMemory::default()), Space::Device);
+        local_peak(local(&program), &cost, (Compiler::None, ChipFacts::default()), Space::Device);
     assert_eq!(peak.bytes, 4 * 16 * 4 + 16 * 4 * 4 + 4 * 4 * 4);
 }
 
@@ -81,7 +82,7 @@ fn calls_cost_the_same_inlined_or_not() {
         assert_eq!(flops(&cost), 8 << 6, "limit {limit}");
         // The argument, and at least one value besides.
         let peak =
-            inlined_peak(&inlined, &cost, (Compiler::None, FastMemory::default()), Space::Device);
+            inlined_peak(&inlined, &cost, (Compiler::None, ChipFacts::default()), Space::Device);
         assert!(peak.bytes >= 64, "limit {limit}");
         // What is reported is of the program itself.
         assert!(cost.ops.iter().all(|row| row.op.index() < program.num_op_ids()));
@@ -92,7 +93,7 @@ fn calls_cost_the_same_inlined_or_not() {
         local_peak(
             local(&program),
             &inlined,
-            (Compiler::None, FastMemory::default()),
+            (Compiler::None, ChipFacts::default()),
             Space::Device
         )
         .bytes,

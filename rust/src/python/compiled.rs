@@ -1,6 +1,6 @@
 //! The figures of a program that depend on the compiler, computed when first needed.
 
-use crate::compilers::compilation::FastMemory;
+use crate::compilers::compilation::ChipFacts;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetimes;
 use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
@@ -16,8 +16,8 @@ use std::sync::OnceLock;
 /// The figures for each compiler.
 #[derive(Default)]
 pub(super) struct Compiled {
-    /// The fast memory of the chip.
-    fast: FastMemory,
+    /// What it knows of the chip.
+    facts: ChipFacts,
     /// In the memory of the device, and in that of its host.
     peaks: [[OnceLock<Peak>; 2]; Compiler::ALL.len()],
     least_peaks: [OnceLock<u128>; Compiler::ALL.len()],
@@ -26,9 +26,9 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// The figures of a program on a chip with this fast memory.
-    pub(super) fn new(fast: FastMemory) -> Self {
-        Self { fast, ..Self::default() }
+    /// The figures of a program on such a chip.
+    pub(super) fn new(facts: ChipFacts) -> Self {
+        Self { facts, ..Self::default() }
     }
     /// The peak of the program of `local`, given its `cost`.
     pub(super) fn peak(
@@ -39,7 +39,7 @@ impl Compiled {
     ) -> &Peak {
         let compiler = compiler_named(compiler);
         let space = if on_host { Space::Host } else { Space::Device };
-        let make = || local_peak(local, cost, (compiler, self.fast), space);
+        let make = || local_peak(local, cost, (compiler, self.facts), space);
         self.peaks[compiler as usize][usize::from(on_host)].get_or_init(make)
     }
     /// The peak of the program of `local` in the better of two orders.
@@ -55,12 +55,12 @@ impl Compiled {
         compiler: &str,
     ) -> &[Step] {
         let compiler = compiler_named(compiler);
-        let make = || local_steps(local, estimates, (compiler, self.fast));
+        let make = || local_steps(local, estimates, (compiler, self.facts));
         self.steps[compiler as usize].get_or_init(make)
     }
     /// The live ranges of its buffers.
     pub(super) fn lifetimes(&self, local: Local<'_>, compiler: &str) -> Lifetimes {
-        local_lifetimes(local, (compiler_named(compiler), self.fast))
+        local_lifetimes(local, (compiler_named(compiler), self.facts))
     }
     /// Its kernels.
     pub(super) fn kernels(
@@ -70,7 +70,7 @@ impl Compiled {
         compiler: &str,
     ) -> &[Kernel] {
         let compiler = compiler_named(compiler);
-        let make = || local_kernels(local, estimates, (compiler, self.fast), fused);
+        let make = || local_kernels(local, estimates, (compiler, self.facts), fused);
         self.kernels[compiler as usize].get_or_init(make)
     }
 }

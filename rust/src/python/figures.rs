@@ -13,7 +13,7 @@ use super::partition::signed;
 use super::room::room;
 use super::work_rows::{work_row, WorkRow};
 use crate::axis::AxisRef;
-use crate::compilers::compilation::FastMemory;
+use crate::compilers::compilation::ChipFacts;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::kernels::Chip;
 use crate::cost::local::Local;
@@ -129,8 +129,7 @@ impl PyFigures {
     }
 }
 
-/// The figures of `module`, a per-device program that was made from `origin`. `fast`: the size of the chip's fast memory, and
-/// whether collectives use it.
+/// The figures of `module`, a per-device program that was made from `origin`. For `chip` see [`ChipFacts`].
 #[pyfunction]
 pub(super) fn program_figures(
     py: Python<'_>,
@@ -138,7 +137,7 @@ pub(super) fn program_figures(
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
     compiler: &str,
-    fast: (u128, bool),
+    chip: (u128, bool, Option<u128>),
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -149,8 +148,9 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    let (bytes, has_collectives) = fast;
-    let chip = (compiler_named(compiler), FastMemory { bytes, has_collectives });
+    let (fast_bytes, fast_collectives, overlapped_bytes) = chip;
+    let facts = ChipFacts { fast_bytes, fast_collectives, overlapped_bytes };
+    let chip = (compiler_named(compiler), facts);
     Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))
 }
 

@@ -81,7 +81,7 @@ pub fn kernel_rows(
     blocks.builder.fused = Some(Vec::new());
     blocks.builder.uses = counts_accessed.then(Vec::new);
     // Vector memory has what it is told to have.
-    let cached = if target.compiler.has_vector_memory() { 0 } else { target.fast.bytes };
+    let cached = if target.compiler.has_vector_memory() { 0 } else { target.facts.fast_bytes };
     let mut rows = Vec::new();
     for &func in execution.functions.iter().rev() {
         let Some(body) = program.func_body(func).get() else { continue };

@@ -24,7 +24,7 @@ pub(crate) mod layout_assignment;
 pub mod passes;
 pub(crate) mod ragged_rows;
 
-use crate::compilers::compilation::{FastMemory, Target};
+use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -64,7 +64,7 @@ struct Peak {
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
-    fast: FastMemory,
+    facts: ChipFacts,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
@@ -120,8 +120,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let builder = Builder::new(program, works, &functions, target);
-        let fast = target.fast;
-        let mut blocks = Self { builder, execution, fast, peaks: FxHashMap::default() };
+        let facts = target.facts;
+        let mut blocks = Self { builder, execution, facts, peaks: FxHashMap::default() };
         for &func in &execution.functions {
             if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
                 let _ = blocks.peak_of(block);
@@ -162,7 +162,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
         let context = (program, &mut *self.builder.works);
-        let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.fast));
+        let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.facts));
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();
@@ -243,7 +243,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let chip = (compiler, self.fast);
+        let chip = (compiler, self.facts);
         let context = (program, &mut *self.builder.works);
         let liveness = Liveness::inside(context, &graph, &carried, &always, chip);
         (graph, liveness)

@@ -3,11 +3,13 @@
 //! by now, and of that what is behind most collectives, and takes about as long as the running collective still does. What starts a
 //! collective is ready when the collective has taken its time.
 //!
-//! Memory does not decide, so that peaks are larger than those of the order that is given. Places in it break ties.
+//! Memory decides only when much of it is taken, so that peaks are larger than those of the order that is given. Places in it break
+//! ties.
 //!
 //! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`.
 
 use super::latency_estimator::{Estimated, Estimator};
+use super::memory_pressure::{MemoryPressure, Part};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use std::cmp::Reverse;
@@ -43,6 +45,13 @@ struct Node {
 }
 
 impl Node {
+    fn part(&self) -> Part {
+        if self.awaits == NONE {
+            Part::Kernel(self.itself)
+        } else {
+            Part::End(self.awaits)
+        }
+    }
     fn starts(&self) -> bool {
         self.what.latency > 0.0
     }
@@ -78,7 +87,7 @@ impl Queue {
 }
 
 /// The nodes of a block, and what is known while they are placed.
-struct Scheduler {
+struct Scheduler<'g> {
     nodes: Vec<Node>,
     /// The nodes that each node needs.
     needs: Rows<u32>,
@@ -92,13 +101,14 @@ struct Scheduler {
     /// Whether a collective is running.
     is_busy: bool,
     time: f64,
+    memory: MemoryPressure<'g>,
 }
 
 /// The order in which the kernels of `graph` run instead of `order`; `None` if none is a collective. `before`: for each kernel
-/// others that must come earlier, besides those that it needs.
+/// others that must come earlier, besides those that it needs. `limit`: the bytes that may be live.
 pub fn with_hidden_latency(
     graph: &Graph,
-    order: &[u32],
+    (order, limit): (&[u32], u128),
     before: &Rows<u32>,
     estimator: &mut Estimator<'_, '_, '_>,
 ) -> Option<Scheduled> {
@@ -134,7 +144,7 @@ pub fn with_hidden_latency(
         before.row(at).iter().copied().for_each(need);
     }
     needs.extend((count..).zip(&nodes[count as usize..]).map(|(end, node)| (end, node.awaits)));
-    let mut scheduler = Scheduler::new(nodes, &needs, order);
+    let mut scheduler = Scheduler::new(nodes, &needs, order, MemoryPressure::new(graph, limit));
     let mut reversed = Vec::with_capacity(scheduler.nodes.len());
     while let Some(node) = scheduler.best() {
         scheduler.place(node);
@@ -160,13 +170,18 @@ fn scheduled(graph: &Graph, nodes: &[Node], placed: &[u32]) -> Scheduled {
     (order, held)
 }
 
-impl Scheduler {
+impl<'g> Scheduler<'g> {
     /// For `nodes`, which need those in `needs`; `order` is that of the kernels.
-    fn new(nodes: Vec<Node>, needs: &[(u32, u32)], order: &[u32]) -> Self {
+    fn new(
+        nodes: Vec<Node>,
+        needs: &[(u32, u32)],
+        order: &[u32],
+        memory: MemoryPressure<'g>,
+    ) -> Self {
         let needs = Rows::of(nodes.len(), needs);
         let (time, is_busy) = (0.0, false);
         let (ends, others, names, future) = Default::default();
-        let mut found = Self { nodes, needs, ends, others, names, future, is_busy, time };
+        let mut found = Self { nodes, needs, ends, others, names, future, is_busy, time, memory };
         found.order_nodes(order);
         for node in 0..found.nodes.len() as u32 {
             for &need in found.needs.row(node) {
@@ -203,7 +218,8 @@ impl Scheduler {
                 }
             }
             for &need in self.needs.row(kernel) {
-                self.nodes[kernel as usize].reads_collective |= self.nodes[need as usize].awaits != NONE;
+                self.nodes[kernel as usize].reads_collective |=
+                    self.nodes[need as usize].awaits != NONE;
             }
             is_placed[kernel as usize] = true;
             set(&mut self.nodes, &self.needs, kernel);
@@ -237,6 +253,11 @@ impl Scheduler {
         let Self { nodes, ends, others, time, .. } = self;
         ends.advance(*time, nodes);
         others.advance(*time, nodes);
+        if self.memory.is_over() {
+            if let Some(node) = self.smallest() {
+                return Some(node);
+            }
+        }
         if !self.is_busy && !self.ends.is_empty() {
             return self.best_of(|it| &mut it.ends, |_| true);
         }
@@ -251,7 +272,11 @@ impl Scheduler {
         let is_busy = self.is_busy;
         loop {
             let entries = std::mem::take(&mut queue(self).now);
-            let found = self.best_now(&entries, |node| !is_busy || may(node));
+            let may = |node: &Node| {
+                let has_room = !self.memory.is_high() || self.memory.has_room_for(node.part());
+                has_room && (!is_busy || may(node))
+            };
+            let found = self.best_now(&entries, may);
             let own = queue(self);
             own.now = entries;
             if let Some(entry) = found {
@@ -308,8 +333,35 @@ impl Scheduler {
                 return fits.0;
             }
         }
-        let key = |node: &Node| (node.reads_collective, self.lets_run(node), node.place);
+        let frees = |node: &Node| {
+            let (more, less) = self.memory.change(node.part());
+            self.memory.is_high() && more < less
+        };
+        let key =
+            |node: &Node| (node.reads_collective, self.lets_run(node), frees(node), node.place);
         key(node) > key(other)
+    }
+    /// Removes the node that leaves least live.
+    fn smallest(&mut self) -> Option<u32> {
+        let Self { nodes, ends, others, is_busy, memory, .. } = self;
+        let ends = (!*is_busy).then_some(ends);
+        let mut queues: Vec<&mut Queue> = ends.into_iter().chain([others]).collect();
+        let all = queues.iter().flat_map(|queue| {
+            let later = queue.later.iter().map(|Reverse(entry)| entry);
+            queue.now.iter().rev().chain(later).take(MAX_COMPARED)
+        });
+        let node = |entry: &Entry| &nodes[entry.2 as usize];
+        let key = |entry: &&Entry| {
+            let (more, less) = memory.change(node(entry).part());
+            (more.saturating_sub(less), Reverse(less.saturating_sub(more)), Reverse(entry.1))
+        };
+        let found = all.filter(|entry| !*is_busy || !node(entry).what.has_collectives);
+        let (_, _, best) = *found.min_by_key(key)?;
+        for queue in &mut queues {
+            queue.now.retain(|entry| entry.2 != best);
+            queue.later.retain(|Reverse(entry)| entry.2 != best);
+        }
+        Some(best)
     }
     /// The number of nodes that are ready when `node` is placed.
     fn lets_run(&self, node: &Node) -> usize {
@@ -319,6 +371,7 @@ impl Scheduler {
     /// Places `node` before what has been placed.
     fn place(&mut self, node: u32) {
         let own = &mut self.nodes[node as usize];
+        let part = own.part();
         if own.awaits != NONE {
             self.is_busy = true;
         } else if own.starts() {
@@ -327,6 +380,7 @@ impl Scheduler {
         own.ready = own.ready.max(self.time);
         let (at, cost) = (own.ready, own.what.cost);
         self.time = at + cost;
+        self.memory.place(part);
         while self.future.peek().is_some_and(|&Reverse(time)| f64::from_bits(time) < self.time) {
             self.future.pop();
         }

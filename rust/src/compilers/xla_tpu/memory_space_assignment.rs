@@ -8,7 +8,7 @@
 //!
 //! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches.
 
-use crate::compilers::compilation::FastMemory;
+use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::index::OpId;
@@ -23,16 +23,16 @@ const MANY: u32 = u32::MAX;
 const OF_KERNELS: u128 = 16 << 20;
 
 impl Liveness {
-    /// Keeps what fits into vector memory, `fast`, out of what is counted.
+    /// Keeps what fits into the vector memory of the chip out of what is counted.
     pub fn assign_memory_space(
         &mut self,
         program: &Program,
         graph: &Graph,
         is_entry: bool,
-        fast: FastMemory,
+        facts: ChipFacts,
     ) {
-        let room = fast.bytes.saturating_sub(OF_KERNELS);
-        let sent = if fast.has_collectives { Vec::new() } else { sent(program, graph) };
+        let room = facts.fast_bytes.saturating_sub(OF_KERNELS);
+        let sent = if facts.fast_collectives { Vec::new() } else { sent(program, graph) };
         let num_positions = self.order.len() as u32;
         let mut vector =
             VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };

@@ -4,7 +4,7 @@
 //! the moments of these, once: for a loop the trip with the largest peak, for a `case` all branches, one after the other. The
 //! largest sum of live bytes at a moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
-use crate::compilers::compilation::{FastMemory, Target};
+use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
@@ -114,7 +114,7 @@ pub fn allocated(
     let Some(body) = program.func_body(entry).get() else { return 0 };
     let target = Target {
         compiler: Compiler::XlaCpu,
-        fast: FastMemory::default(),
+        facts: ChipFacts::default(),
         space: None,
         fused: &OnceLock::new(),
     };

@@ -2,21 +2,25 @@
 //!
 //! Source: XLA's `BFScheduler` and `DefaultMemoryScheduler`.
 
-use crate::compilers::compilation::FastMemory;
+use crate::compilers::compilation::ChipFacts;
 use crate::compilers::memory_scheduler::async_collectives::{early_kernels, with_early_starts};
 use crate::compilers::memory_scheduler::{candidates, readers_of_overwritten};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
-use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_gpu::latency_estimator::Estimator;
 use crate::compilers::xla_gpu::latency_hiding_scheduler::with_hidden_latency;
 use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 use crate::work::cached::Works;
 
-/// A compiler, and the fast memory of the chip that it compiles for.
-type Chip = (Compiler, FastMemory);
+/// A compiler, and what it knows of the chip that it compiles for.
+type Chip = (Compiler, ChipFacts);
+
+/// Percent of the memory of a chip that programs may take, and of what is left of it that may be live.
+const DEVICE: u128 = 80;
+const SLOP: u128 = 95;
 
 impl Liveness {
     /// For `graph`, that of the entry function. Each of `donated` is the index of a result and the argument whose buffer it may
@@ -48,7 +52,7 @@ impl Liveness {
         (program, works): (&Program, &mut Works<'_>),
         (graph, is_entry): (&Graph, bool),
         donated: &[(usize, u32)],
-        (compiler, fast): Chip,
+        (compiler, facts): Chip,
         live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
     ) -> Self {
         if !compiler.orders_for_memory() {
@@ -65,7 +69,7 @@ impl Liveness {
         let best = beside.map_or(best, |(order, held)| live(order, &held));
         if compiler.has_vector_memory() {
             let mut best = best;
-            best.assign_memory_space(program, graph, is_entry, fast);
+            best.assign_memory_space(program, graph, is_entry, facts);
             return best;
         }
         if !compiler.starts_collectives_early() {
@@ -73,10 +77,24 @@ impl Liveness {
         }
         let is_early = early_kernels(program, graph);
         let (order, held) = with_early_starts(graph, &best.order, &is_early);
-        let before = readers_of_overwritten(graph, donated);
-        let mut estimator = Estimator { program, works };
-        let hidden = with_hidden_latency(graph, &order, &before, &mut estimator);
+        let hidden = facts.overlapped_bytes.and_then(|memory| {
+            let limit = if is_entry { limit(graph, memory, donated) } else { u128::MAX };
+            let before = readers_of_overwritten(graph, donated);
+            with_hidden_latency(graph, (&order, limit), &before, &mut Estimator { program, works })
+        });
         let (order, held) = hidden.unwrap_or((order, held));
         live(order, &held)
     }
+}
+
+/// The bytes that may be live in the entry function, on a chip with so much memory: its arguments and results are elsewhere.
+fn limit(graph: &Graph, memory: u128, donated: &[(usize, u32)]) -> u128 {
+    let bytes = |&item: &u32| graph.items[graph.stored_as(item) as usize].bytes;
+    let arguments = graph.items.iter().filter(|item| item.made_by == NONE && item.name_of == NONE);
+    let arguments: u128 = arguments.map(|item| item.bytes).sum();
+    let results = graph.returned.iter().filter(|&&item| item != NONE);
+    let results: u128 = results.map(bytes).sum();
+    let shared: u128 = donated.iter().map(|(_, argument)| bytes(argument)).sum();
+    let ports = arguments.saturating_add(results).saturating_sub(shared);
+    (memory / 100 * DEVICE).saturating_sub(ports) / 100 * SLOP
 }

@@ -134,8 +134,7 @@ impl Graph {
     /// Whether all results of kernel `at` are aliases of its operands.
     pub fn makes_names(&self, at: u32) -> bool {
         let makes = self.makes(at);
-        !makes.is_empty()
-            && makes.iter().all(|&item| self.items[item as usize].name_of != NONE)
+        !makes.is_empty() && makes.iter().all(|&item| self.items[item as usize].name_of != NONE)
     }
     /// The items that each kernel writes.
     pub fn all_makes(&self) -> &Rows<u32> {

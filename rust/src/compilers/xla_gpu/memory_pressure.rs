@@ -1,0 +1,87 @@
+//! The bytes that are live while kernels are placed from the last to the first.
+//!
+//! Source: XLA's `MemoryPressureTracker`.
+
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+
+/// A part of a kernel: all of it or the start of a collective, or what awaits the collective that it starts.
+#[derive(Clone, Copy)]
+pub enum Part {
+    /// All of this kernel, or its start.
+    Kernel(u32),
+    /// What awaits this kernel.
+    End(u32),
+}
+
+/// What is live of the items of a block.
+pub struct MemoryPressure<'g> {
+    graph: &'g Graph,
+    is_live: Vec<bool>,
+    live: u128,
+    /// The most bytes that may be live.
+    limit: u128,
+}
+
+impl<'g> MemoryPressure<'g> {
+    /// Nothing is live.
+    pub fn new(graph: &'g Graph, limit: u128) -> Self {
+        Self { graph, is_live: vec![false; graph.items.len()], live: 0, limit }
+    }
+    /// Whether more is live than may be.
+    pub const fn is_over(&self) -> bool {
+        self.live >= self.limit
+    }
+    /// Whether so much is live that what is placed next depends on it.
+    pub const fn is_high(&self) -> bool {
+        self.live > self.limit / 2
+    }
+    /// Whether at most as much is live while `part` runs as may be.
+    pub fn has_room_for(&self, part: Part) -> bool {
+        self.live.saturating_add(self.change(part).0) <= self.limit
+    }
+    /// The bytes that are live for `part`, and those that are not before it, besides those that are live now.
+    pub fn change(&self, part: Part) -> (u128, u128) {
+        let mut more: u128 = 0;
+        for read in self.graph.reads(part.kernel()) {
+            let item = self.graph.stored_as(read.item) as usize;
+            if !self.is_live[item] {
+                more = more.saturating_add(self.graph.items[item].bytes);
+            }
+        }
+        (more, self.ended(part).map(|item| self.graph.items[item as usize].bytes).sum())
+    }
+    /// Places `part`.
+    pub fn place(&mut self, part: Part) {
+        let graph = self.graph;
+        for read in graph.reads(part.kernel()) {
+            let item = graph.stored_as(read.item) as usize;
+            if !std::mem::replace(&mut self.is_live[item], true) {
+                self.live = self.live.saturating_add(graph.items[item].bytes);
+            }
+        }
+        let ended: Vec<u32> = self.ended(part).collect();
+        for item in ended {
+            self.is_live[item as usize] = false;
+            self.live = self.live.saturating_sub(graph.items[item as usize].bytes);
+        }
+    }
+    /// The items that are live and that `part` makes.
+    fn ended(&self, part: Part) -> impl Iterator<Item = u32> + '_ {
+        let made = match part {
+            Part::Kernel(kernel) => self.graph.makes(kernel),
+            Part::End(_) => &[],
+        };
+        let is_live = |&&item: &&u32| {
+            self.graph.items[item as usize].name_of == NONE && self.is_live[item as usize]
+        };
+        made.iter().filter(is_live).copied()
+    }
+}
+
+impl Part {
+    const fn kernel(self) -> u32 {
+        match self {
+            Self::Kernel(kernel) | Self::End(kernel) => kernel,
+        }
+    }
+}
