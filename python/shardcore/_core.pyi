@@ -1743,6 +1743,9 @@ class Figures:
     def peak_bytes(self, compiler: str, on_host: bool) -> int:
         """The peak of live bytes, in device or host memory."""
 
+    def hole_bytes(self, compiler: str) -> int:
+        """The part of the peak of the device that is between buffers."""
+
     def host_work(self) -> tuple[int, int]:
         """FLOPs and transcendentals computed on the host."""
 

@@ -18,6 +18,8 @@ from shardcore.units import plural
 GROUPS = ("scope", "line", "role", "value")
 """The groupings of :meth:`MemoryTimeline.by`."""
 
+HOLES = "holes between buffers"
+"""The name of what is allocated where no buffer is."""
 _NUMBER = re.compile(r"\d+")
 
 
@@ -175,9 +177,9 @@ class MemoryTimeline:
 
 
 def timeline_of(
-    moments: Iterable[dict[str, Any]], rows: Iterable[dict[str, Any]]
+    moments: Iterable[dict[str, Any]], rows: Iterable[dict[str, Any]], holes: Iterable[LiveValue]
 ) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
-    """Return the points and the values from the engine's rows."""
+    """Return the points and the values from the engine's rows; the ``holes`` are there throughout."""
     moments, values = list(moments), []
     changes = [0] * (len(moments) + 1)
     for row in rows:
@@ -186,6 +188,9 @@ def timeline_of(
         values.append(Lifetime(LiveValue(**row), role, scope, direction, first, last))
         changes[first] += row["bytes"]
         changes[last + 1] -= row["bytes"]
+    for hole in holes:
+        values.append(Lifetime(hole, "temporary", HOLES, "forward", 0, len(moments) - 1))
+        changes[0] += hole.bytes
     points = []
     for moment, size in zip(moments, accumulate(changes), strict=False):
         scope, direction = scope_of(moment.pop("stack"))

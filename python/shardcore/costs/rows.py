@@ -11,7 +11,7 @@ from shardcore.cached_property import cached_property
 from shardcore.costs.batch import Batch, batch_of
 from shardcore.costs.host import DIRECTIONS
 from shardcore.costs.kernels import Kernel, kernels_of
-from shardcore.costs.memory import Lifetime, MemoryPoint, timeline_of
+from shardcore.costs.memory import HOLES, Lifetime, MemoryPoint, timeline_of
 from shardcore.costs.rates import MATRIX_UNITS
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
@@ -151,12 +151,18 @@ class Rows:
     def live_at_peak(self) -> tuple[LiveValue, ...]:
         """The values that are live at the peak: arguments first, then others in program order."""
         live = self._figures.live_at_peak(self._compiler, False)
-        return tuple(LiveValue(**row) for row in live)
+        return (*(LiveValue(**row) for row in live), *self._holes)
+
+    @cached_property
+    def _holes(self) -> tuple[LiveValue, ...]:
+        """What is allocated between buffers, which do not move."""
+        size = self._figures.hole_bytes(self._compiler)
+        return (LiveValue(HOLES, HOLES, size, (), (), None, None, None),) if size else ()
 
     @cached_property
     def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
         """The ops in scheduled order, and the lifetimes of the values."""
-        return timeline_of(*self._figures.lifetimes(self._compiler))
+        return timeline_of(*self._figures.lifetimes(self._compiler), self._holes)
 
     @cached_property
     def xla_cpu_peak_bytes(self) -> int:

@@ -46,6 +46,10 @@ impl Compiler {
     pub const fn starts_collectives_early(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
+    /// Whether what it allocates counts, and not what is live: all temporaries are in one allocation, which does not move.
+    pub const fn allocates_holes(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
     /// Whether an all-reduce whose result each device only slices becomes a reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)

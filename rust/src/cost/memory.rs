@@ -26,8 +26,10 @@ use rustc_hash::FxHashMap;
 /// The most memory that one device takes at once.
 #[derive(Clone, Debug, Default)]
 pub struct Peak {
-    /// The most bytes that are live at once, by the compiler's buffer assignment ([`crate::compilers::xla_cpu`]).
+    /// The most bytes that are live at once, by the compiler's buffer assignment ([`crate::compilers::xla_cpu`]), and `holes`.
     pub bytes: u128,
+    /// Bytes between buffers that are allocated, too.
+    pub holes: u128,
     /// The op at which that many bytes are live.
     pub op: Option<OpId>,
     /// The location of that op, as that of an [`super::OpRow`].

@@ -49,7 +49,7 @@ mod tests;
 
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
 use crate::compilers::xla_cpu::compiled_peak;
@@ -72,6 +72,7 @@ use host::{inlined, Hosted};
 use kernels::{Chip, FusedOnce, KernelKind};
 use local::Local;
 use memory::{Liveness, Memory, Peak};
+use std::sync::OnceLock;
 use steps::{RowsOfOp, Step};
 
 /// The figures of ops that take equally long, for one run.
@@ -257,7 +258,8 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Sp
     let loc = most.op.map_or(Span::EMPTY, |op| program.loc(op));
     let op = most.op.map(|op| originals.op(op));
     let memory = if space == Space::Device { &cost.memory } else { &cost.host.memory };
-    Peak { bytes: memory.argument_bytes.saturating_add(most.bytes), op, loc, live }
+    let bytes = memory.argument_bytes.saturating_add(most.bytes).saturating_add(most.holes);
+    Peak { bytes, holes: most.holes, op, loc, live }
 }
 
 /// The bytes that XLA:CPU allocates for the program of `local`.
@@ -271,7 +273,10 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     let ports = spaces
         .map(|space| Memory::of_ports(program, &mut works, entry, &[], (space, Compiler::XlaCpu)));
     let arguments: u128 = ports.iter().map(|memory| memory.argument_bytes).sum();
-    arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated))
+    let fused = &OnceLock::new();
+    let facts = ChipFacts::default();
+    let target = Target { compiler: Compiler::XlaCpu, facts, space: None, fused };
+    arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated, target))
 }
 
 /// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them; ops and values are those of

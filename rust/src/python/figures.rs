@@ -167,6 +167,10 @@ impl PyFigures {
     fn peak_bytes(&self, py: Python<'_>, compiler: &str, on_host: bool) -> u128 {
         self.peak(py, compiler, on_host).bytes
     }
+    /// The part of the peak of the device that is between buffers.
+    fn hole_bytes(&self, py: Python<'_>, compiler: &str) -> u128 {
+        self.peak(py, compiler, false).holes
+    }
     /// FLOPs and transcendentals that the host computes.
     fn host_work(&self) -> (u128, u128) {
         let work = self.cost.host.work;

@@ -25,7 +25,8 @@ pub mod passes;
 pub(crate) mod ragged_rows;
 
 use crate::compilers::compilation::{ChipFacts, Target};
-use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
+use crate::compilers::xla_cpu::buffer_assignment::live_bytes::{is_live, made};
+use crate::compilers::xla_cpu::buffer_assignment::{lifetimes::allocated_for, liveness::Liveness};
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
@@ -37,6 +38,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
+use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The peak memory of a program.
@@ -48,6 +50,8 @@ pub struct CompiledPeak {
     pub op: Option<OpId>,
     /// The values that are live there, arguments included.
     pub live: Vec<Live>,
+    /// Bytes between buffers that are allocated, too.
+    pub holes: u128,
 }
 
 /// The peak of a block, without its arguments.
@@ -79,7 +83,12 @@ pub fn compiled_peak(
     target: Target<'_>,
 ) -> CompiledPeak {
     let Some(body) = program.func_body(entry).get() else { return CompiledPeak::default() };
-    Blocks::new(program, works, execution, entry, target).of_entry(body, donated).0
+    let mut blocks = Blocks::new(program, works, execution, entry, target);
+    let (mut peak, entry, _) = blocks.of_entry(body, donated);
+    if target.compiler.allocates_holes() && target.space == Some(Space::Device) {
+        peak.holes = allocated_for(&mut blocks, entry).saturating_sub(peak.bytes);
+    }
+    peak
 }
 
 /// The ops of the entry function of `program` in scheduled order, with the live bytes at each besides arguments. For the parameters
@@ -202,7 +211,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         for bytes in &mut taken {
             *bytes = bytes.saturating_add(outputs);
         }
-        let peak = CompiledPeak { bytes: peak.bytes.saturating_add(outputs), op, live };
+        let bytes = peak.bytes.saturating_add(outputs);
+        let peak = CompiledPeak { bytes, op, live, holes: 0 };
         (peak, entry, taken)
     }
     fn peak_of(&mut self, block: BlockId) -> Peak {
@@ -387,16 +397,4 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let shared = self.shared_with(graph, liveness, kernel, inside);
         shared.iter().map(|item| item.value).collect()
     }
-}
-
-/// Whether the live range `span` contains the position `at`.
-fn is_live(span: Option<(u32, u32)>, at: u32) -> bool {
-    span.is_some_and(|(first, last)| (first..=last).contains(&at))
-}
-
-/// Bytes of the results of `kernel`, without those in buffers of arguments, or of outputs that are written later.
-fn made(graph: &Graph, liveness: &Liveness, kernel: u32) -> u128 {
-    let is_counted = |&item: &usize| liveness.spans[item].is_some() || liveness.is_output[item];
-    let own = graph.makes(kernel).iter().map(|&item| item as usize).filter(is_counted);
-    own.map(|item| graph.items[item].bytes).sum()
 }

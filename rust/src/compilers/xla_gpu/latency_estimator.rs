@@ -16,8 +16,8 @@ const LIBRARY: f64 = 10.0;
 /// Bytes per microsecond that kernels read and write, and microseconds that reductions take besides.
 const TRAFFIC: f64 = 2.5e6;
 const REDUCTION: f64 = 0.5;
-/// Microseconds of a permutation, which no table has.
-const PERMUTATION: f64 = 5000.0;
+/// The bytes of the smallest collectives of the table; the throughput of smaller ones is that of these.
+const SMALLEST: f64 = 1024.0;
 /// The curve of products: flops per microsecond of long ones, and the flops of one that reaches half as many.
 const PRODUCTS: (f64, f64) = (300e6, 3.2e9);
 const BF16_PRODUCTS: (f64, f64) = (800e6, 5.6e9);
@@ -57,15 +57,7 @@ impl Estimator<'_, '_, '_> {
         }
         let (read, made) = (bytes_read(graph, at), bytes_made(graph, at));
         let name = self.program.op_name(op);
-        let latency = match name {
-            "stablehlo.all_reduce" => 40.0 + made / 0.22e6,
-            "stablehlo.reduce_scatter" => 28.0 + read / 0.4e6,
-            "stablehlo.all_gather" | "stablehlo.all_to_all" | "stablehlo.collective_broadcast" => {
-                28.0 + made / 0.4e6
-            }
-            "stablehlo.collective_permute" => PERMUTATION,
-            _ => 0.0,
-        };
+        let latency = latency(name, read, made);
         if latency > 0.0 {
             return Estimated { cost: START, latency, has_collectives: false };
         }
@@ -111,6 +103,25 @@ impl Estimator<'_, '_, '_> {
             UNKNOWN
         }
     }
+}
+
+/// Microseconds of the collective `name` of eight H100, which reads and makes so many bytes; 0 if it is none. Of groups whose size is
+/// not known by these, the middle is taken.
+fn latency(name: &str, read: f64, made: f64) -> f64 {
+    let bytes = read.max(made);
+    // Microseconds of small ones, what grows with the root of the bytes, and bytes per microsecond of large ones.
+    let (least, root, most) = match (name, bytes / read.min(made)) {
+        ("stablehlo.all_reduce", _) => (25.0, 0.0068, 0.22e6),
+        ("stablehlo.reduce_scatter", ..3.0) => (12.0, 0.0068, 0.41e6),
+        ("stablehlo.reduce_scatter", _) => (20.0, 0.0034, 0.376e6),
+        ("stablehlo.all_gather", ..3.0) => (11.0, 0.0034, 0.55e6),
+        ("stablehlo.all_gather", ..6.0) => (14.0, 0.0034, 0.44e6),
+        ("stablehlo.all_gather", _) => (18.0, 0.0034, 0.4e6),
+        ("stablehlo.all_to_all" | "stablehlo.collective_broadcast", _) => (30.0, 0.0034, 0.5e6),
+        ("stablehlo.collective_permute", _) => (11.0, 0.02, 0.4e6),
+        _ => return 0.0,
+    };
+    (least + root * bytes.sqrt() + bytes / most) * (bytes.clamp(1.0, SMALLEST) / SMALLEST)
 }
 
 /// The bytes of the items that kernel `at` reads.

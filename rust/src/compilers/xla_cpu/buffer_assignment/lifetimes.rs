@@ -4,14 +4,14 @@
 //! the moments of these, once: for a loop the trip with the largest peak, for a `case` all branches, one after the other. The
 //! largest sum of live bytes at a moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
 
-use crate::compilers::compilation::{ChipFacts, Target};
-use crate::compilers::target::Compiler;
+use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
+use crate::compilers::xla_cpu::buffer_assignment::live_bytes::made;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::Span as Taken;
 use crate::compilers::xla_cpu::buffer_assignment::output_buffers::{Rooms, Tenant};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, NONE};
-use crate::compilers::xla_cpu::{made, Blocks, Entry};
+use crate::compilers::xla_cpu::{Blocks, Entry};
 use crate::compilers::Live;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
@@ -19,7 +19,6 @@ use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::OnceLock;
 
 /// What a buffer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +101,7 @@ pub fn lifetimes(
     walk.found
 }
 
-/// The bytes that XLA:CPU allocates besides arguments; `bf16` is computed as `f32`. For the parameters see
+/// The bytes that the compiler of `target` allocates besides arguments. For the parameters see
 /// [`crate::compilers::xla_cpu::compiled_peak`].
 pub fn allocated(
     program: &Program,
@@ -110,18 +109,23 @@ pub fn allocated(
     execution: &Execution,
     entry: FuncId,
     donated: &[(usize, ValueId)],
+    target: Target<'_>,
 ) -> u128 {
     let Some(body) = program.func_body(entry).get() else { return 0 };
-    let target = Target {
-        compiler: Compiler::XlaCpu,
-        facts: ChipFacts::default(),
-        space: None,
-        fused: &OnceLock::new(),
-    };
     let mut blocks = Blocks::new(program, works, execution, entry, target);
-    let Entry { graph, liveness, outputs, .. } = blocks.entry(body, donated);
+    let entry = blocks.entry(body, donated);
+    allocated_for(&mut blocks, entry)
+}
+
+/// The bytes that are allocated for the entry function and all blocks, besides arguments.
+pub(in crate::compilers::xla_cpu) fn allocated_for(
+    blocks: &mut Blocks<'_, '_, '_>,
+    entry: Entry,
+) -> u128 {
+    let Entry { graph, liveness, outputs, .. } = entry;
+    let program = blocks.builder.program;
     let mut walk = Walk::new(program);
-    let open = walk.unroll(&mut blocks, graph, liveness);
+    let open = walk.unroll(blocks, graph, liveness);
     let rooms = open.rooms();
     let given = open.given(program);
     let heap = rooms.fill(walk.heap, walk.num_inside, &given);
