@@ -102,6 +102,10 @@ impl Compiler {
     pub const fn reduces_in_place(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
     }
+    /// Whether an all-reduce writes its results over its operands in any case, which are copied before if they are needed later.
+    pub const fn reduces_over_operands(self) -> bool {
+        matches!(self, Self::XlaGpu)
+    }
     /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
     pub const fn has_timed_kernels(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaCpu)

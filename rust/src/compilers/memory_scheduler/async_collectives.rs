@@ -75,7 +75,7 @@ pub fn with_early_starts(
             first_use[kernel as usize] = first;
         }
         // What is written over its operand holds it anyway.
-        if is_early[kernel as usize] && !graph.kernels[kernel as usize].is_elementwise {
+        if is_early[kernel as usize] && !graph.overwrites(kernel) {
             let until = first_use[kernel as usize].saturating_sub(1);
             held.extend(graph.reads(kernel).iter().map(|it| (graph.stored_as(it.item), until)));
         }

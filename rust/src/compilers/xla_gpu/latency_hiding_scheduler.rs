@@ -161,7 +161,7 @@ fn scheduled(graph: &Graph, nodes: &[Node], placed: &[u32]) -> Scheduled {
         let start = nodes[node as usize].awaits;
         if start == NONE {
             order.push(node);
-        } else if !graph.kernels[start as usize].is_elementwise {
+        } else if !graph.overwrites(start) {
             // What is written over its operand holds it anyway.
             let until = (order.len() as u32).saturating_sub(1);
             held.extend(graph.reads(start).iter().map(|it| (graph.stored_as(it.item), until)));

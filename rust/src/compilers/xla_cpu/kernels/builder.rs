@@ -226,7 +226,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let mut copies = self.copies_for(op);
         let transposed = self.transposed_first(op);
         copies.extend(transposed);
-        let is_elementwise = self.is_in_place(op)
+        let is_elementwise = self.is_in_place(op) && !self.is_over(op)
             || movement == Movement::Pointwise
                 && !(self.layouts.compiler().fuses_products()
                     && is_reduced(program, &self.storage, op));
@@ -266,6 +266,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                         item(program.operands(op).next())
                     }
                     (_, OpKind::Sort) => item(program.operands(op).nth(index)),
+                    _ if self.is_over(op) => item(program.operands(op).nth(index)),
                     (_, OpKind::While) => self.carried(op, index),
                     _ => NONE,
                 };

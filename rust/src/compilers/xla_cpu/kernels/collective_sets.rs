@@ -48,13 +48,20 @@ impl Builder<'_, '_, '_> {
         self.layouts.compiler().reduces_in_place()
             && self.program.op_name(op) == "stablehlo.all_reduce"
     }
+    /// Whether `op` is an all-reduce that writes its results over its operands, whatever else is in their memory.
+    pub(in crate::compilers::xla_cpu) fn is_over(&self, op: OpId) -> bool {
+        self.layouts.compiler().reduces_over_operands() && self.is_in_place(op)
+    }
     /// The kernels of a set of concatenated all-reduces, of which `op` is the first; no op is added yet.
     pub(in crate::compilers::xla_cpu) fn flat_set(&mut self, op: OpId) -> SetKernels {
         let value = self.program.result(op, 0);
         let first = self.kernel(op, false, false);
         let is_elementwise = self.is_in_place(op);
-        let last = self.kernel(op, is_elementwise, true);
+        let last = self.kernel(op, is_elementwise && !self.is_over(op), true);
         let flat = [first, last].map(|kernel| self.make_beside(value, 0, kernel));
+        if self.is_over(op) {
+            self.graph.items[flat[1] as usize].over = flat[0];
+        }
         self.reads.push((last, Read { is_elementwise, ..Read::whole(flat[0]) }));
         SetKernels { first, last, flat }
     }
@@ -101,7 +108,7 @@ impl Builder<'_, '_, '_> {
     /// Adds `op` to a set of collectives, whose results are all available when the last one is.
     pub(in crate::compilers::xla_cpu) fn add_to_set(&mut self, op: OpId, set: &mut SetKernels) {
         if set.first == NONE {
-            set.first = self.kernel(op, self.is_in_place(op), true);
+            set.first = self.kernel(op, self.is_in_place(op) && !self.is_over(op), true);
             set.last = self.kernel(op, false, false);
         }
         let kernel = set.first;
@@ -113,6 +120,9 @@ impl Builder<'_, '_, '_> {
         let value = self.program.result(op, 0);
         let whole = self.whole_bytes(op);
         let item = self.make(value, whole, kernel);
+        if self.is_over(op) {
+            self.graph.items[item as usize].over = self.item(self.program.operand(op, 0));
+        }
         self.reads.push((set.last, Read::whole(item)));
         self.name(value, item, set.last);
         if self.storage.has_tail(value) {

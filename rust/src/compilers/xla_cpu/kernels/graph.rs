@@ -136,6 +136,11 @@ impl Graph {
         let makes = self.makes(at);
         !makes.is_empty() && makes.iter().all(|&item| self.items[item as usize].name_of != NONE)
     }
+    /// Whether kernel `at` may write a result over an operand.
+    pub fn overwrites(&self, at: u32) -> bool {
+        let is_over = |&item: &u32| self.items[item as usize].over != NONE;
+        self.kernels[at as usize].is_elementwise || self.makes(at).iter().any(is_over)
+    }
     /// The items that each kernel writes.
     pub fn all_makes(&self) -> &Rows<u32> {
         self.makes.get_or_init(|| {
