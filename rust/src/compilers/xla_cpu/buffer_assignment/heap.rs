@@ -13,7 +13,7 @@ const ALIGNMENT: u128 = 64;
 
 /// The most buffers that are placed. If there are more, the largest are placed, and others are assumed to fit into the gaps: to
 /// place all would take quadratic time.
-const MAX_PLACED: usize = 1 << 13;
+const MAX_PLACED: usize = 1 << 10;
 
 /// A temporary buffer.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +47,12 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
         by_size.truncate(MAX_PLACED);
         by_length.clone_from(&by_size);
     }
+    let by_size = place(&by_size);
+    if by_size <= least {
+        return least;
+    }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
-    place(&by_size).min(place(&by_length)).max(least)
+    by_size.min(place(&by_length)).max(least)
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.

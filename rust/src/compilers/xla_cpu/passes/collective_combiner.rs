@@ -10,7 +10,7 @@
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts};
-use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::passes::combined_sets::{Candidates, Sets, Visits};
 use crate::index::{OpId, StrId};
 use crate::ir::Program;
@@ -57,6 +57,11 @@ pub fn combined_kernels(
         let op = if kernel.is_op { op } else { OpId::NONE };
         visits.visit(op, needs.into_iter(), std::iter::once(at as usize));
     }
+    // What the block returns comes last, in its order.
+    let returned = graph.returned.iter().filter(|&&item| item != NONE);
+    let makers = returned.map(|&item| graph.items[graph.stored_as(item) as usize].made_by);
+    let makers = makers.filter(|&by| by != NONE).map(|by| by as usize);
+    visits.visit(OpId::NONE, makers, std::iter::empty());
     let sets = visits.sets;
     found.combined(sets)
 }
