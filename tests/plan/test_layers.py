@@ -110,7 +110,8 @@ def test_the_layers_of_a_training_step_can_be_cut(kind: str) -> None:
     small, large, missing = found
     programs = (small, large, bare)
     rows = [next(p.session().evaluate([EDITS[kind]], "tpu-v5p")) for p in programs]
-    for figure, slack in (("compute_seconds", 0.02), ("argument_bytes", 0.02), ("peak_bytes", 0.1)):
+    slacks = {"compute_seconds": 0.02, "argument_bytes": 0.02, "peak_bytes": 0.01}
+    for figure, slack in slacks.items():
         one, other, whole = (getattr(row, figure) for row in rows)
         assert one + (other - one) * missing == pytest.approx(whole, rel=slack)
 
