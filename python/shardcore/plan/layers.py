@@ -2,10 +2,10 @@
 
 In a program of equal unrolled layers the text repeats: runs of equal blocks of ops in the forward
 pass, the backward pass and the optimizer. The middle blocks of each run are cut out, and users of
-their values use those of the block before. Costs grow linearly in the number of layers, so two such
-programs, the second with one layer more, give the cost of the whole; this is checked against the
-whole program first. The figures of a plan are never extrapolated: the best annotations are
-evaluated on the whole program at the end.
+their values use those of the block before. Costs grow linearly in the number of layers, and so does
+the memory at each op, so two such programs, the second with one layer more, give the cost of the
+whole; this is checked against the whole program first. The figures of a plan are never
+extrapolated: the best annotations are evaluated on the whole program at the end.
 """
 
 from __future__ import annotations
@@ -97,6 +97,11 @@ def shallow(module: Module) -> tuple[Module, Module, int] | None:
     except ShardcoreError:
         return None
     return small, large, fewer
+
+
+def value_names(module: Module) -> frozenset[str]:
+    """Return the names of the values of ``module``."""
+    return frozenset(_NAME.findall(str(module)))
 
 
 class _Unreadable(Exception):  # noqa: N818 - a program in another form is no error
