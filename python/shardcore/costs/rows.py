@@ -160,10 +160,10 @@ class Rows:
 
     @property
     def live_ranges(self) -> LiveRanges:
-        """The ops in scheduled order and the lifetimes of the values, by names alone."""
-        points, values = self.lifetimes
-        ranges = ((row.value.name, row.value.bytes, row.first, row.last) for row in values)
-        return LiveRanges(tuple(point.value for point in points), tuple(ranges))
+        """The ops in scheduled order and the lifetimes of the values, by names alone; not of a copy
+        that was pickled."""
+        ops, values = self._figures.live_ranges(self._compiler)
+        return LiveRanges(tuple(ops), tuple(values))
 
     @cached_property
     def xla_cpu_peak_bytes(self) -> int:
