@@ -148,7 +148,7 @@ def test_the_peak_follows_from_fewer_layers(kind: str, chip: str) -> None:
     session = Module.from_file(EXAMPLE).session()
     bare = session._copy(dict.fromkeys(session.annotations)).module
     *_, whole, extrapolated = peaks(bare, EDITS[kind], chip)
-    assert extrapolated == pytest.approx(whole, rel=0.015)
+    assert extrapolated == pytest.approx(whole, rel=0.04)
 
 
 def test_the_peak_may_be_elsewhere_with_fewer_layers() -> None:
