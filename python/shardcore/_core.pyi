@@ -1848,6 +1848,12 @@ class Figures:
         moments.
         """
 
+    def live_ranges(
+        self, compiler: str
+    ) -> tuple[list[str | None], list[tuple[str, int, int, int]]]:
+        """The first result of the op at each moment; the name and the bytes of each value in
+        memory, and its first and last moment."""
+
 @final
 class Explainer:
     """Answers the questions of :meth:`Result.why`. Values are given by their numbers."""

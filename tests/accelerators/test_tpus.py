@@ -30,18 +30,18 @@ LAID_OUT = (
 # 90 % within a twentieth. On v5p XLA keeps tables of tuples in HBM.
 MODELS = {
     "v5e": {0.05: 75, 0.1: 80, 0.25: 88},
-    "v6e": {0.05: 73, 0.1: 77, 0.25: 89},
+    "v6e": {0.05: 73, 0.1: 78, 0.25: 89},
     "v5p": {0.05: 12, 0.1: 18, 0.25: 33},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
     "v6e": {0.05: 28, 0.1: 45, 0.25: 73},
-    "v5p": {0.05: 11, 0.1: 19, 0.25: 37},
+    "v5p": {0.05: 12, 0.1: 19, 0.25: 37},
 }
 LARGE = {0.05: 12, 0.1: 14, 0.25: 18}
-RESERVED = {0.05: 15, 0.1: 16, 0.25: 18}
+RESERVED = {0.05: 14, 0.1: 16, 0.25: 18}
 # Of 23 programs of the same sizes that were compiled later.
-MORE = {0.05: 5, 0.1: 8, 0.25: 13}
+MORE = {0.05: 4, 0.1: 8, 0.25: 13}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
     "v5e": {"bytes": 69, "runs": 66},
@@ -349,3 +349,23 @@ def test_vector_memory_is_that_of_the_chip() -> None:
     # 32 MiB fit into it twice on v5e, once on v5p.
     assert temporary(TWO_ARRAYS, "v5e") == 0
     assert temporary(TWO_ARRAYS, "v5p") >= 32 * 2**20
+
+
+GATHERED_ROWS = """func.func @main(%x: tensor<4096x8192xbf16>, %i: tensor<64xi32>)
+    -> tensor<64x8192xf32> {
+  %0 = stablehlo.convert %x : (tensor<4096x8192xbf16>) -> tensor<4096x8192xf32>
+  %1 = stablehlo.multiply %0, %0 : tensor<4096x8192xf32>
+  %2 = "stablehlo.gather"(%1, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 8192>}>
+    : (tensor<4096x8192xf32>, tensor<64xi32>) -> tensor<64x8192xf32>
+  %3 = stablehlo.negate %2 : tensor<64x8192xf32>
+  return %3 : tensor<64x8192xf32>
+}"""
+
+
+def test_what_is_gathered_is_in_memory() -> None:
+    # 128 MiB fill the vector memory of v5e.
+    assert temporary(GATHERED_ROWS, "v5e") >= 128 * 2**20
+    gpu = shardcore.Module.parse(GATHERED_ROWS).propagate().cost("h100")
+    assert gpu.peak_bytes == gpu.argument_bytes + gpu.output_bytes

@@ -107,6 +107,9 @@ def test_the_graph_is_walked_by_keys(gpt: Browser) -> None:
 
 def test_the_timeline_opens_what_the_cursor_is_on(gpt: Browser) -> None:
     gpt.run("document.querySelector('#timeline svg').focus()")
+    # So that arrows stop at each piece.
+    for _ in range(8):
+        gpt.press("+")
     for _ in range(60):
         if texts(gpt, "#timeline .count")[0].startswith(("all_", "collective_", "reduce_scatter")):
             break

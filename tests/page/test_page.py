@@ -336,7 +336,8 @@ def test_memory_by_kind_adds_up_to_the_peak() -> None:
         kind: sizes[memory["peak"]]
         for kind, sizes in zip(kinds["names"], kinds["bytes"], strict=True)
     }
-    assert at_peak["activations"] > at_peak["optimizer state"] > at_peak["temporaries"]
+    assert at_peak["activations"] > cost.peak_bytes / 2
+    assert at_peak["optimizer state"] > at_peak["parameters"]
     arguments = ("parameters", "optimizer state", "other arguments")
     assert sum(at_peak[kind] for kind in arguments) == cost.argument_bytes
 

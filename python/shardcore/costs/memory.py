@@ -176,23 +176,51 @@ class MemoryTimeline:
         return self.svg()
 
 
+@dataclass(frozen=True)
+class LiveRanges:
+    """The values in memory over time, as in a :class:`MemoryTimeline`, by their names alone."""
+
+    ops: tuple[str | None, ...]
+    """The first result of each op, in scheduled order."""
+    values: tuple[tuple[str, int, int, int], ...]
+    """The name and the bytes of each value, and the first and the last index in :attr:`ops` at
+    which it is live."""
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The bytes in memory at each op."""
+        return live_bytes(len(self.ops), (row[1:] for row in self.values))
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes in memory."""
+        return max(self.sizes, default=0)
+
+
+def live_bytes(count: int, values: Iterable[tuple[int, int, int]]) -> list[int]:
+    """Return the live bytes at each of ``count`` points, given the bytes of each value and the
+    first and the last point at which it is live."""
+    changes = [0] * (count + 1)
+    for size, first, last in values:
+        changes[first] += size
+        changes[last + 1] -= size
+    return list(accumulate(changes))[:count]
+
+
 def timeline_of(
     moments: Iterable[dict[str, Any]], rows: Iterable[dict[str, Any]], holes: Iterable[LiveValue]
 ) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
-    """Return the points and the values from the engine's rows; the ``holes`` are there throughout."""
+    """Return the points and the values from the engine's rows; ``holes`` are there throughout."""
     moments, values = list(moments), []
-    changes = [0] * (len(moments) + 1)
     for row in rows:
         role, first, last = row.pop("role"), row.pop("first"), row.pop("last")
         scope, direction = scope_of(row.pop("stack"))
         values.append(Lifetime(LiveValue(**row), role, scope, direction, first, last))
-        changes[first] += row["bytes"]
-        changes[last + 1] -= row["bytes"]
-    for hole in holes:
-        values.append(Lifetime(hole, "temporary", HOLES, "forward", 0, len(moments) - 1))
-        changes[0] += hole.bytes
+    end = len(moments) - 1
+    values += [Lifetime(hole, "temporary", HOLES, "forward", 0, end) for hole in holes]
+    sizes = live_bytes(len(moments), ((row.value.bytes, row.first, row.last) for row in values))
     points = []
-    for moment, size in zip(moments, accumulate(changes), strict=False):
+    for moment, size in zip(moments, sizes, strict=True):
         scope, direction = scope_of(moment.pop("stack"))
         points.append(MemoryPoint(**moment, scope=scope, direction=direction, bytes=size))
     return tuple(points), tuple(values)

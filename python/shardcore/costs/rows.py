@@ -11,7 +11,7 @@ from shardcore.cached_property import cached_property
 from shardcore.costs.batch import Batch, batch_of
 from shardcore.costs.host import DIRECTIONS
 from shardcore.costs.kernels import Kernel, kernels_of
-from shardcore.costs.memory import HOLES, Lifetime, MemoryPoint, timeline_of
+from shardcore.costs.memory import HOLES, Lifetime, LiveRanges, MemoryPoint, timeline_of
 from shardcore.costs.rates import MATRIX_UNITS
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
 from shardcore.costs.scopes import ScopeCost, scope_of
@@ -163,6 +163,13 @@ class Rows:
     def lifetimes(self) -> tuple[tuple[MemoryPoint, ...], tuple[Lifetime, ...]]:
         """The ops in scheduled order, and the lifetimes of the values."""
         return timeline_of(*self._figures.lifetimes(self._compiler), self._holes)
+
+    @property
+    def live_ranges(self) -> LiveRanges:
+        """The ops in scheduled order and the lifetimes of the values, by names alone; not of a copy
+        that was pickled."""
+        ops, values = self._figures.live_ranges(self._compiler)
+        return LiveRanges(tuple(ops), tuple(values))
 
     @cached_property
     def xla_cpu_peak_bytes(self) -> int:

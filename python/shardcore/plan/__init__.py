@@ -20,6 +20,7 @@
 :mod:`~.model`            estimates what a layout costs, to rank layouts
 :mod:`~.candidates`       layouts worth an exact evaluation
 :mod:`~.layers`           programs with fewer of their repeated layers
+:mod:`~.peaks`            the peak memory of all layers, from what fewer have in memory
 :mod:`~.scorers`          evaluates on the whole program, or on fewer layers
 :mod:`~.trials`           what was evaluated
 :mod:`~.written`          the annotations of a layout as people write them

@@ -2,10 +2,10 @@
 
 In a program of equal unrolled layers the text repeats: runs of equal blocks of ops in the forward
 pass, the backward pass and the optimizer. The middle blocks of each run are cut out, and users of
-their values use those of the block before. Costs grow linearly in the number of layers, so two such
-programs, the second with one layer more, give the cost of the whole; this is checked against the
-whole program first. The figures of a plan are never extrapolated: the best annotations are
-evaluated on the whole program at the end.
+their values use those of the block before. Costs grow linearly in the number of layers, and so does
+the memory at each op, so two such programs, the second with one layer more, give the cost of the
+whole; this is checked against the whole program first. The figures of a plan are never
+extrapolated: the best annotations are evaluated on the whole program at the end.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ LEAST_LAYERS = 8
 """Programs with fewer layers are not cut."""
 _KEPT = 2
 """The number of layers of the smaller program."""
-_FIRST = 1
-"""How many of the kept layers are first layers; the others are last layers."""
 
 _HEAD = re.compile(r"  func\.func public @")
 _STATEMENT = re.compile(r"    [^\s}^]")
@@ -45,6 +43,28 @@ class _Statement:
     used: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Layers:
+    """A run of blocks of ops, each of one layer."""
+
+    run: Run
+    first: int
+    """The layer of the first block. Layers are counted from that of the first block of the first
+    run."""
+    step: int
+    """1 if the layers ascend, -1 if they descend, as in a backward pass."""
+
+    def number(self, layer: int) -> int:
+        """The number of the block of ``layer``."""
+        return (layer - self.first) * self.step
+
+    @property
+    def after_first(self) -> tuple[int, int]:
+        """The least and the greatest layer of the blocks after the first one."""
+        ends = self.first + self.step, self.first + self.step * (self.run.count - 1)
+        return min(ends), max(ends)
+
+
 def shallow(module: Module) -> tuple[Module, Module, int] | None:
     """Return two programs with fewer layers, and how many layers the whole has more than the first.
 
@@ -62,18 +82,26 @@ def shallow(module: Module) -> tuple[Module, Module, int] | None:
     if not counts:
         return None
     layers = max(counts, key=lambda count: (counts[count], count))
-    found = [run for run in found if layers - 2 <= run.count <= layers]
-    fewer = min(run.count for run in found) - _KEPT
+    parts = text.layers([run for run in found if layers - 2 <= run.count <= layers])
+    # The values of the block before those that are cut take the place of theirs.
+    first = max(part.after_first[0] for part in parts)
+    last = min(part.after_first[1] for part in parts)
+    fewer = min(last - first + 1, *(part.run.count - _KEPT for part in parts))
     if layers < LEAST_LAYERS or fewer < 2:
         return None
     try:
         small, large = (
-            Module.parse(text.without(found, cut), shardy=module.shardy)
+            Module.parse(text.without(parts, range(first, first + cut)), shardy=module.shardy)
             for cut in (fewer, fewer - 1)
         )
     except ShardcoreError:
         return None
     return small, large, fewer
+
+
+def value_names(module: Module) -> frozenset[str]:
+    """Return the names of the values of ``module``."""
+    return frozenset(_NAME.findall(str(module)))
 
 
 class _Unreadable(Exception):  # noqa: N818 - a program in another form is no error
@@ -104,15 +132,33 @@ class _Text:
         """The ops; the last one is the return."""
         self._head = _Head(lines[head])
 
-    def without(self, runs: Sequence[Run], cut: int) -> str:
-        """Return the text with ``cut`` blocks of each run removed."""
+    def layers(self, runs: Sequence[Run]) -> list[_Layers]:
+        """Return the layers of the blocks of ``runs``: those whose values they use most."""
+        found: list[_Layers] = []
+        layer_of: dict[str, int] = {}
+        for run in sorted(runs, key=lambda run: run.start):
+            votes = Counter({(0, 1): 0})
+            for number in range(run.count):
+                for op in run.block(number):
+                    for layer in (layer_of[n] for n in self.statements[op].used if n in layer_of):
+                        votes.update([(layer - number, 1), (layer + number, -1)])
+            each = _Layers(run, *votes.most_common(1)[0][0])
+            found.append(each)
+            for number in range(run.count):
+                for op in run.block(number):
+                    layer = each.first + each.step * number
+                    layer_of.update(dict.fromkeys(self.statements[op].defined, layer))
+        return found
+
+    def without(self, parts: Sequence[_Layers], cut: range) -> str:
+        """Return the text without the blocks of the layers ``cut``."""
         renamed: dict[str, str] = {}
         removed: set[int] = set()
-        forward = min(runs, key=lambda run: run.start)
-        for run in runs:
-            first = self._kept_first(run, forward, run.count - cut)
-            for number in range(first, first + cut):
-                for ours, kept in zip(run.block(number), run.block(first - 1), strict=True):
+        for part in parts:
+            numbers = [part.number(layer) for layer in cut]
+            before = part.run.block(min(numbers) - 1)
+            for number in numbers:
+                for ours, kept in zip(part.run.block(number), before, strict=True):
                     removed.add(ours)
                     names = zip(
                         self.statements[ours].defined,
@@ -133,32 +179,6 @@ class _Text:
         used = set(_NAME.findall("\n".join(texts)))
         head = self._head.with_ports(used, stays)
         return "\n".join([*self._before, head, *texts, *self._after])
-
-    def _kept_first(self, run: Run, forward: Run, kept: int) -> int:
-        """How many of the kept blocks are at the start of the run: in a backward run the layers
-        come in reverse order."""
-        if run is forward:
-            return _FIRST
-        owner = {
-            name: number
-            for number in range(forward.count)
-            for op in forward.block(number)
-            for name in self.statements[op].defined
-        }
-        slope = 0
-        before: int | None = None
-        for number in range(run.count):
-            uses = [
-                owner[name]
-                for op in run.block(number)
-                for name in self.statements[op].used
-                if name in owner
-            ]
-            if uses:
-                here = Counter(uses).most_common(1)[0][0]
-                slope += 0 if before is None else (here > before) - (here < before)
-                before = here
-        return _FIRST if slope >= 0 else kept - _FIRST
 
 
 def _statement(text: str) -> _Statement:

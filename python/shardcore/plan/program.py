@@ -62,6 +62,8 @@ class Sessions:
     def __init__(self, program: Program, module: Module | None = None) -> None:
         """Use ``program``, or ``module`` in its place."""
         self._program, self._module = program, module
+        self.module = program.module if module is None else module
+        """The program, without its annotations except those kept."""
         self._made: dict[Mesh, Session] = {}
 
     def __getitem__(self, mesh: Mesh) -> Session:

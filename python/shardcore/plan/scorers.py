@@ -12,8 +12,11 @@ from shardcore._core import Mesh
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
 from shardcore.errors import LocationError
+from shardcore.plan.layers import value_names
+from shardcore.plan.peaks import Peaks
 from shardcore.plan.program import Sessions, plain
 from shardcore.session import Evaluation, Session
+from shardcore.session.evaluate import evaluate
 from shardcore.session.targets import listed
 
 if TYPE_CHECKING:
@@ -74,7 +77,17 @@ class Whole:
 
 
 class _Part(Whole):
-    """Evaluates on a program that may lack some of the edited names."""
+    """Evaluates, with live ranges, on a program that may lack some of the edited names."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the program's values."""
+        return value_names(self._sessions.module)
+
+    def rows(self, mesh: Mesh, edits: Sequence[Edit]) -> Iterator[Evaluation]:
+        known = [self._known(mesh, edit) for edit in edits]
+        where = self._hardware, self._executor, None, self._options
+        return evaluate(self._sessions[mesh], known, *where, with_ranges=True)
 
     def _known(self, mesh: Mesh, edit: Edit) -> Edit:
         known = ((self._names(mesh, target), text) for target, text in edit.items())
@@ -95,9 +108,10 @@ class _Part(Whole):
 class Fewer:
     """Evaluates on two programs with fewer layers, the second with one layer more."""
 
-    def __init__(self, small: Whole, large: Whole, layers: int) -> None:
+    def __init__(self, small: _Part, large: _Part, layers: int) -> None:
         """Take the two programs, and how many layers the whole has more than the first."""
         self._small, self._large, self._layers = small, large, layers
+        self._peaks = Peaks(small.names, large.names, layers - 1)
 
     def session(self, mesh: Mesh, edit: Edit) -> Session:
         """Return a session for the first program."""
@@ -143,6 +157,8 @@ class Fewer:
             if isinstance(one, (int, float)) and other is not None:
                 figure = one + max(other - one, 0) * self._layers
                 figures[field.name] = int(figure) if field.name in _COUNTED else figure
+        if small.live_ranges is not None and large.live_ranges is not None:
+            figures["peak_bytes"] = self._peaks.of(small.live_ranges, large.live_ranges)
         return Evaluation(edit, **figures)
 
 

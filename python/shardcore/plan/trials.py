@@ -210,8 +210,8 @@ class Trials:
         return [self._known[mesh, each] for each in listed]
 
     def confirmed(self, trial: Trial) -> Trial:
-        """Return ``trial`` with the peak of the whole program, if that may exceed the limit: with
-        all layers the peak may be elsewhere, and larger than the extrapolated one.
+        """Return ``trial`` with the peak of the whole program, if that may exceed the limit: it may
+        be larger than the extrapolated one, as where ops run in another order with all layers.
 
         Raises:
             Stop: the time is up.
@@ -246,7 +246,8 @@ class Trials:
     def first(self, trials: Iterable[Trial], key: Callable[[Trial], Any]) -> Trial | None:
         """Return the least of ``trials`` by ``key``, :meth:`confirmed`; ``None`` if there are none.
 
-        An extrapolated peak never exceeds that of all layers, so the others cannot be less.
+        An extrapolated peak exceeds that of all layers by little if at all, so the others are
+        hardly less.
         """
         queue = [(key(trial), place, trial) for place, trial in enumerate(trials)]
         heapq.heapify(queue)

@@ -19,6 +19,7 @@ from shardcore.units import plural
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.costs import Cost
+    from shardcore.costs.memory import LiveRanges
     from shardcore.session.session import Session
 
 _MOST_PROGRAMS = 4
@@ -66,6 +67,8 @@ class Evaluation:
     """The number of collectives that a step executes."""
     peak_bytes: int | None = None
     """The peak of live bytes on one device."""
+    live_ranges: LiveRanges | None = field(default=None, repr=False, compare=False)
+    """The values in memory over time, only where they are asked for."""
     error: ShardcoreError | None = None
     """The error, if the edit, or the program with it, is refused."""
     values: Result | int | None = field(default=None, repr=False, compare=False)
@@ -111,9 +114,13 @@ _FIGURES = (
 
 
 def figures(
-    session: Session, edit: Mapping[str, object], hardware: str | Hardware | None, options: Any
+    session: Session,
+    edit: Mapping[str, object],
+    hardware: str | Hardware | None,
+    options: Any,
+    with_ranges: bool = False,
 ) -> Evaluation:
-    """Return the row for ``edit``."""
+    """Return the row for ``edit``; ``with_ranges`` as for :func:`evaluate`."""
     try:
         edits = session._merged(edit)
         if hardware is None:
@@ -123,16 +130,17 @@ def figures(
         row = session._remembered.row(
             edits,
             hardware,
-            options,
-            lambda: _costed(session._propagate(edits).cost(hardware, **options)),
+            {**options, "with_ranges": True} if with_ranges else options,
+            lambda: _costed(session._propagate(edits).cost(hardware, **options), with_ranges),
         )
     except ShardcoreError as error:
         return Evaluation(edit, error=error)
     return replace(row, edit=edit)
 
 
-def _costed(cost: Cost) -> Evaluation:
+def _costed(cost: Cost, with_ranges: bool) -> Evaluation:
     """The row for ``cost``, with an empty edit."""
+    ranges = cost.rows.live_ranges if with_ranges else None
     return Evaluation(
         {},
         argument_bytes=cost.argument_bytes,
@@ -146,7 +154,8 @@ def _costed(cost: Cost) -> Evaluation:
         comm_bytes=cost.rows.sent_bytes,
         slowest_link_bytes=cost.rows.slowest_link_bytes,
         collectives=cost.rows.num_collectives,
-        peak_bytes=cost.peak_bytes,
+        peak_bytes=cost.peak_bytes if ranges is None else ranges.peak_bytes,
+        live_ranges=ranges,
     )
 
 
@@ -157,13 +166,16 @@ def evaluate(
     executor: Executor | None,
     progress: Callable[[str, float], object] | None,
     options: Mapping[str, Any],
+    *,
+    with_ranges: bool = False,
 ) -> Iterator[Evaluation]:
-    """Yield a row for each of ``edits``; see :meth:`shardcore.Session.evaluate`."""
+    """Yield a row for each of ``edits``, with its live ranges if ``with_ranges`` says so; see
+    :meth:`shardcore.Session.evaluate`."""
     work: _Work
     if executor is None:
-        work = _Threads(session, hardware, options)
+        work = _Threads(session, hardware, options, with_ranges)
     else:
-        work = _Remote(session, hardware, options, executor)
+        work = _Remote(session, hardware, options, with_ranges, executor)
     # Later edits of the session have no effect on the rows, even on those not yet requested.
     return _rows(work, edits, progress)
 
@@ -229,8 +241,8 @@ class _Threads:
 
     chunk = 1
 
-    def __init__(self, session: Session, hardware: Any, options: Any) -> None:
-        self._arguments = (hardware, dict(options))
+    def __init__(self, session: Session, hardware: Any, options: Any, with_ranges: bool) -> None:
+        self._arguments = (hardware, dict(options), with_ranges)
         self._session, self._workers = session._copy(), Workers(os.cpu_count() or 1)
         self.ahead = _AHEAD * (os.cpu_count() or 1)
 
@@ -254,10 +266,17 @@ class _Remote:
 
     chunk = _CHUNK
 
-    def __init__(self, session: Session, hardware: Any, options: Any, executor: Executor) -> None:
+    def __init__(
+        self,
+        session: Session,
+        hardware: Any,
+        options: Any,
+        with_ranges: bool,
+        executor: Executor,
+    ) -> None:
         self._session, self._executor = session._copy(), executor
-        self._arguments = (hardware, dict(options))
-        self._sent = _with_chip(hardware, dict(options))
+        self._arguments = (hardware, dict(options), with_ranges)
+        self._sent = (*_with_chip(hardware, dict(options)), with_ranges)
         self._key, *self._program = self._session._snapshot()
         self._base = self._session._edits_by_name()
         self._rules = registered_here()
@@ -346,6 +365,7 @@ def remote_figures(
     rules: Registered,
     hardware: Any,
     options: Mapping[str, Any],
+    with_ranges: bool,
 ) -> Any:
     """Return the figures of ``edits`` in a worker: :data:`MISSING` if it lacks the program,
     ``None`` if it lacks ``rules``.
@@ -365,7 +385,7 @@ def remote_figures(
         _sessions.move_to_end(key)
     session = session._copy(base)
     if program is not None and len(edits) >= _MANY:
-        figures(session, {}, hardware, options)
-    rows = (figures(session, edit, hardware, options) for edit in edits)
+        figures(session, {}, hardware, options, with_ranges)
+    rows = (figures(session, edit, hardware, options, with_ranges) for edit in edits)
     states = (row.__getstate__().items() for row in rows)
     return [{name: value for name, value in state if name != "edit"} for state in states]

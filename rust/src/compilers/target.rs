@@ -119,6 +119,10 @@ impl Compiler {
     pub const fn keeps_product_orders(self) -> bool {
         matches!(self, Self::XlaGpu)
     }
+    /// Whether a gather computes the elements that it reads; if not, it reads an array in memory.
+    pub const fn gathers_computed(self) -> bool {
+        !matches!(self, Self::XlaTpu)
+    }
     /// Whether dots with few rows and columns are split along the contracting dims (`SplitkRewriter`).
     pub const fn splits_contractions(self) -> bool {
         matches!(self, Self::XlaGpu)

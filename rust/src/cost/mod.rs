@@ -279,19 +279,16 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated, target))
 }
 
-/// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them; ops and values are those of
-/// [`local_cost`].
-pub fn local_lifetimes(local: Local<'_>, (compiler, facts): Chip) -> Lifetimes {
-    let inlined = inlined(local.program, compiler);
+/// The live ranges of the buffers of one device in the program of `local`, as the compiler assigns them, given its [`local_cost`],
+/// of which ops and values are.
+pub fn local_lifetimes(local: Local<'_>, cost: &ProgramCost, (compiler, facts): Chip) -> Lifetimes {
+    let inlined = inlined(local.program, cost.compiler);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let execution = Execution::new(program, &mut works);
-    let donated = donated_of_entry(program, &mut works, entry, compiler);
-    let fused = &FusedOnce::new();
-    let target = Target { compiler, facts, space: Some(Space::Device), fused };
-    let mut found = lifetimes(program, &mut works, &execution, entry, &donated, target);
+    let target = Target { compiler, facts, space: Some(Space::Device), fused: &cost.fused };
+    let mut found = lifetimes(program, &mut works, &cost.execution, entry, &cost.donated, target);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);
     }

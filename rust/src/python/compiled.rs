@@ -59,8 +59,12 @@ impl Compiled {
         self.steps[compiler as usize].get_or_init(make)
     }
     /// The live ranges of its buffers.
-    pub(super) fn lifetimes(&self, local: Local<'_>, compiler: &str) -> Lifetimes {
-        local_lifetimes(local, (compiler_named(compiler), self.facts))
+    pub(super) fn lifetimes(
+        &self,
+        (local, cost): (Local<'_>, &ProgramCost),
+        compiler: &str,
+    ) -> Lifetimes {
+        local_lifetimes(local, cost, (compiler_named(compiler), self.facts))
     }
     /// Its kernels.
     pub(super) fn kernels(

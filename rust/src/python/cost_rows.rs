@@ -315,13 +315,13 @@ impl<'a, 'py> Tables<'a, 'py> {
         text
     }
     /// The name of the first result of `op`.
-    fn op_value_name(&self, op: OpId) -> Option<String> {
+    pub fn op_value_name(&self, op: OpId) -> Option<String> {
         let first: Option<ValueId> = self.local.program.op_results(op).next();
         first.map(|value| self.value_name(value))
     }
     /// The name of `value`, in the source if it exists there; with that of its function unless it
     /// is in the entry function.
-    fn value_name(&self, value: ValueId) -> String {
+    pub fn value_name(&self, value: ValueId) -> String {
         let known = self.local.source_value(value);
         let (program, value) =
             known.map_or((self.local.program, value), |value| (self.local.source, value));

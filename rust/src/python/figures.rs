@@ -14,6 +14,7 @@ use super::room::room;
 use super::work_rows::{work_row, WorkRow};
 use crate::axis::AxisRef;
 use crate::compilers::compilation::ChipFacts;
+use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetimes;
 use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::kernels::Chip;
 use crate::cost::local::Local;
@@ -42,6 +43,9 @@ const BYTES_PER_OP: usize = 1 << 11;
 /// The cost of one run of the custom calls of a signature: the number of the signature, FLOPs,
 /// transcendentals, bytes.
 type GivenEstimate = (usize, u128, u128, Option<u128>);
+
+/// A value in memory: name, bytes, the first and the last moment.
+type LiveRange = (String, u128, u32, u32);
 
 /// The properties that determine the time of a collective: kind, mesh, axes, number of devices,
 /// bytes.
@@ -123,6 +127,10 @@ impl PyFigures {
     /// The peak of memory use, of the device or of its host.
     fn peak(&self, py: Python<'_>, compiler: &str, on_host: bool) -> &Peak {
         py.detach(|| self.compiled.peak((self.local(), &self.cost), compiler, on_host))
+    }
+    /// The live ranges of the buffers of the device.
+    fn lifetimes_of(&self, py: Python<'_>, compiler: &str) -> Lifetimes {
+        py.detach(|| self.compiled.lifetimes((self.local(), &self.cost), compiler))
     }
     fn tables<'a, 'py>(&'a self, py: Python<'py>) -> Tables<'a, 'py> {
         Tables::new(py, &self.origin, &self.source, &self.program)
@@ -337,7 +345,7 @@ impl PyFigures {
         py: Python<'py>,
         compiler: &str,
     ) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyList>)> {
-        let found = py.detach(|| self.compiled.lifetimes(self.local(), compiler));
+        let found = self.lifetimes_of(py, compiler);
         let tables = self.tables(py);
         let stacks = tables.name_stacks(found.moments.iter().map(|&(_, loc)| loc));
         let moments = tables.list(found.moments.iter().zip(stacks), Tables::moment)?;
@@ -345,6 +353,18 @@ impl PyFigures {
         let stacks = tables.name_stacks(found.values.iter().map(|row| row.loc));
         let values = tables.list(found.values.iter().zip(stacks), Tables::lifetime)?;
         Ok((moments, values))
+    }
+    /// The live ranges by names alone: the first result of the op at each moment; the name and bytes
+    /// of each value, and its first and last moment. Computed when first requested.
+    fn live_ranges(&self, py: Python<'_>, compiler: &str) -> (Vec<Option<String>>, Vec<LiveRange>) {
+        let found = self.lifetimes_of(py, compiler);
+        let tables = self.tables(py);
+        let moments = found.moments.iter().map(|&(op, _)| tables.op_value_name(op));
+        let values = found
+            .values
+            .iter()
+            .map(|row| (tables.value_name(row.live.value), row.live.bytes, row.span.0, row.span.1));
+        (moments.collect(), values.collect())
     }
     /// The row of the op at which most bytes are live; `None` if there is none.
     fn peak_op<'py>(

@@ -87,7 +87,8 @@ impl<'p> Readers<'p> {
     /// The kernel that reads the operands of `op`.
     fn reader_of(&self, storage: &Storage, op: OpId) -> Reader {
         let facts = storage.facts.of(op);
-        if facts.has(Fact::SINGLE) {
+        let reads_memory = facts.has(Fact::GATHER) && !facts.has(Fact::FUSES);
+        if facts.has(Fact::SINGLE) && !reads_memory {
             let value = storage.equal.first(self.program.result(op, 0));
             let is_inlined = storage.row(value).is_inlined && !storage.is_written(value);
             if facts.has(Fact::NAME) || is_inlined {

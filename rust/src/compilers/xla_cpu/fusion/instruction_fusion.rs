@@ -22,7 +22,9 @@ pub fn fuses(
     match works.movement(op) {
         Movement::Pointwise => true,
         Movement::Reduce | Movement::Update if by_priority => true,
-        Movement::Window => !is_apart,
+        Movement::Window => {
+            !is_apart && (layouts.compiler().gathers_computed() || !is_gather(program, op))
+        }
         Movement::Reduce => {
             program.kind(op) == OpKind::Reduce
                 && after_first_step(program, works, layouts, op).is_none()
@@ -30,6 +32,10 @@ pub fn fuses(
         Movement::Update => program.kind(op) != OpKind::Scatter,
         _ => false,
     }
+}
+
+fn is_gather(program: &Program, op: OpId) -> bool {
+    program.op_name(op) == "stablehlo.gather"
 }
 
 /// The most operands of a concatenation that fuses, and the least size of a last dim along which concatenations do not fuse.
