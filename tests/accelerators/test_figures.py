@@ -19,18 +19,18 @@ COMPILED = compiled(CHIP)
 # what only that compiler does. It is not enough: the aim is 90 % of peaks within a twentieth, 80 %
 # of the numbers of kernels within a fifth, 90 % of the bytes that they move within a tenth.
 WITHIN = {
-    "peak": {0.05: (52, 28), 0.1: (69, 43), 0.25: (94, 80)},
+    "peak": {0.05: (67, 28), 0.1: (86, 43), 0.25: (98, 80)},
     "kernels": {0.1: (73, 8), 0.2: (92, 20), 0.25: (96, 24)},
     "accessed": {0.1: (89, 30), 0.2: (98, 62), 0.25: (99, 75)},
 }
 # The same of 18 programs of the size of real ones, and of 29 that were compiled later.
 LARGE = {
-    "peak": {0.05: 15, 0.1: 18},
+    "peak": {0.05: 13, 0.1: 18},
     "kernels": {0.1: 13, 0.2: 15},
     "accessed": {0.1: 12, 0.2: 16, 0.25: 17},
 }
 MORE = {
-    "peak": {0.05: 17, 0.1: 19, 0.25: 28},
+    "peak": {0.05: 17, 0.1: 22, 0.25: 29},
     "kernels": {0.1: 15, 0.2: 24, 0.25: 28},
     "accessed": {0.1: 24, 0.2: 26, 0.25: 26},
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardcore.bounded import json_text
 from shardcore.costs.host import HostCost
-from shardcore.costs.memory import MemoryTimeline
+from shardcore.costs.memory import HOLES, MemoryTimeline
 from shardcore.costs.memory_analysis import MemoryAnalysis, memory_analysis
 from shardcore.costs.records import (
     CollectiveCost,
@@ -103,10 +103,17 @@ class Cost:
 
     @property
     def peak_bytes(self) -> int:
-        """The peak of live bytes, including arguments, as :attr:`compiler` assigns memory. Computed
-        when first read.
+        """The peak of live bytes, including arguments and :attr:`hole_bytes`, as :attr:`compiler`
+        assigns memory. Computed when first read.
         """
         return self.rows.peak_bytes
+
+    @property
+    def hole_bytes(self) -> int:
+        """Bytes that XLA for GPUs allocates between buffers: those of all temporaries are in one
+        allocation, in which they do not move. 0 for other compilers.
+        """
+        return sum(row.bytes for row in self.live_at_peak if row.op == HOLES)
 
     @property
     def memory(self) -> MemoryAnalysis:
@@ -147,8 +154,8 @@ class Cost:
 
     @property
     def live_at_peak(self) -> tuple[LiveValue, ...]:
-        """The values that are live at the peak: arguments, outputs, then others in program
-        order."""
+        """The values that are live at the peak: arguments, outputs, then others in program order,
+        and :attr:`hole_bytes`."""
         return self.rows.live_at_peak
 
     @property

@@ -120,7 +120,7 @@ class Partitioned:
     def figures(self, compiler: str = "none", chip: ChipFacts = NO_CHIP) -> Figures:
         """Return the numbers that costs are computed from, under the cost rules registered now.
         Times and traffic are those of the kernels that ``compiler`` makes, where these are known;
-        for ``chip`` see :attr:`shardcore.Hardware.facts`.
+        ``chip`` is what it knows of the chip.
         """
         rules = registered_cost_rules()
         if self._figures[0] != rules:

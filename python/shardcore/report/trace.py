@@ -25,6 +25,7 @@ def trace(cost: Cost, title: str = "step") -> dict[str, Any]:
     tracks = {_COMPUTE: 0}
     events: list[dict[str, Any]] = []
     now = 0.0
+    fixed = cost.argument_bytes + cost.hole_bytes
     for step in cost.rows.steps:
         name = _COMPUTE if step.collective is None else f"{step.link or 'links'} (predicted)"
         track = tracks.setdefault(name, len(tracks))
@@ -40,7 +41,7 @@ def trace(cost: Cost, title: str = "step") -> dict[str, Any]:
                 "args": _details(cost, step),
             }
         )
-        live = {"bytes": cost.argument_bytes + step.live_bytes}
+        live = {"bytes": fixed + step.live_bytes}
         counter = {"name": "live memory (predicted)", "ph": "C", "pid": _PROCESS}
         events.append({**counter, "tid": 0, "ts": now, "args": live})
         now += duration

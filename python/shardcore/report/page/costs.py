@@ -95,7 +95,7 @@ def cost_record(
         "collectives": rows,
         "before": _before(steps, row_of, row_of_value),
         "times": [[place, seconds] for place, seconds in times.items() if seconds and place >= 0],
-        **_steps(steps, cost.argument_bytes, row_of, tables),
+        **_steps(steps, cost.argument_bytes + cost.hole_bytes, row_of, tables),
         "live": [
             [
                 row.name,
@@ -209,7 +209,7 @@ class _Piece:
 
 
 def _steps(
-    steps: Sequence[TimedStep], argument_bytes: int, row_of: list[int], tables: Tables
+    steps: Sequence[TimedStep], fixed_bytes: int, row_of: list[int], tables: Tables
 ) -> dict[str, Any]:
     """The timeline's lanes and its pieces in order, as one list for each field."""
     lanes = ["compute"]
@@ -227,7 +227,7 @@ def _steps(
             "place": [piece.place for piece in pieces],
             # Times are in picoseconds.
             "time": [round(piece.seconds * 1e12) for piece in pieces],
-            "live": [piece.live_bytes + argument_bytes for piece in pieces],
+            "live": [piece.live_bytes + fixed_bytes for piece in pieces],
             "collective": [piece.collective for piece in pieces],
             "ops": [piece.ops for piece in pieces],
         },

@@ -25,7 +25,7 @@ pub mod passes;
 pub(crate) mod ragged_rows;
 
 use crate::compilers::compilation::{ChipFacts, Target};
-use crate::compilers::xla_cpu::buffer_assignment::live_bytes::{is_live, made};
+use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
 use crate::compilers::xla_cpu::buffer_assignment::{lifetimes::allocated_for, liveness::Liveness};
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::builder::Builder;

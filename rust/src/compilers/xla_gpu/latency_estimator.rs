@@ -78,7 +78,10 @@ impl Estimator<'_, '_, '_> {
     fn has_collectives(&self, op: OpId) -> bool {
         let program = self.program;
         program.num_regions(op) > 0
-            && program.pre_order(op).skip(1).any(|inner| program.kind(inner).is_collective())
+            && program
+                .pre_order(op)
+                .skip(1)
+                .any(|inner| latency(program.op_name(inner), 1.0, 1.0) > 0.0)
     }
     /// Microseconds of a product.
     fn product(&mut self, op: OpId) -> f64 {

@@ -6,10 +6,10 @@
 
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
-use crate::compilers::xla_cpu::buffer_assignment::live_bytes::made;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::Span as Taken;
 use crate::compilers::xla_cpu::buffer_assignment::output_buffers::{Rooms, Tenant};
+use crate::compilers::xla_cpu::buffer_assignment::results::made;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, NONE};
 use crate::compilers::xla_cpu::{Blocks, Entry};
 use crate::compilers::Live;

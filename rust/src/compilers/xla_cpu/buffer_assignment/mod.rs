@@ -8,4 +8,5 @@ pub(crate) mod live_bytes;
 pub(crate) mod liveness;
 pub(crate) mod occupied_spans;
 pub(crate) mod output_buffers;
+pub(crate) mod results;
 mod scheduled;
