@@ -57,6 +57,9 @@ impl Node {
     }
 }
 
+/// What a node does for memory, as [`MemoryPressure::relief`] has it.
+type Relief = (i128, bool);
+
 /// A key, the place of a node, and the node.
 type Entry = (u64, u32, u32);
 
@@ -253,44 +256,56 @@ impl<'g> Scheduler<'g> {
         let Self { nodes, ends, others, time, .. } = self;
         ends.advance(*time, nodes);
         others.advance(*time, nodes);
-        if self.memory.is_over() {
-            if let Some(node) = self.smallest() {
-                return Some(node);
+        let wanted = self.memory.is_high().then(|| self.most_relief());
+        if !self.is_busy {
+            if let Some(end) = self.best_of(|it| &mut it.ends, wanted) {
+                return Some(end);
             }
         }
-        if !self.is_busy && !self.ends.is_empty() {
-            return self.best_of(|it| &mut it.ends, |_| true);
-        }
-        self.best_of(|it| &mut it.others, |node| !node.what.has_collectives)
+        let other = self.best_of(|it| &mut it.others, wanted);
+        other.or_else(|| {
+            // Only what may not run beside the collective is left.
+            let (_, _, node) = self.others.now.pop_last()?;
+            Some(node)
+        })
     }
-    /// Removes the best node of a queue, one of those that `may` run if there is any.
+    /// The most that any node that is ready does for memory.
+    fn most_relief(&self) -> Relief {
+        let ends = (!self.is_busy).then_some(&self.ends);
+        let queues = ends.into_iter().chain([&self.others]);
+        let ready = queues.flat_map(|queue| {
+            let later = queue.later.iter().map(|Reverse(entry)| entry);
+            queue.now.iter().rev().chain(later).take(MAX_COMPARED)
+        });
+        let nodes = ready.map(|entry| &self.nodes[entry.2 as usize]);
+        let may_run = |node: &&Node| !(self.is_busy && node.what.has_collectives);
+        let reliefs = nodes.filter(may_run).map(|node| self.memory.relief(node.part()));
+        reliefs.max().unwrap_or_default()
+    }
+    /// Removes the best node of a queue; of those that do as much for memory as is `wanted`, unless there are none.
     fn best_of(
         &mut self,
         queue: impl Fn(&mut Self) -> &mut Queue,
-        may: impl Fn(&Node) -> bool,
+        wanted: Option<Relief>,
     ) -> Option<u32> {
-        let is_busy = self.is_busy;
         loop {
             let entries = std::mem::take(&mut queue(self).now);
-            let may = |node: &Node| {
-                let has_room = !self.memory.is_high() || self.memory.has_room_for(node.part());
-                has_room && (!is_busy || may(node))
-            };
-            let found = self.best_now(&entries, may);
-            let own = queue(self);
+            let found = self.best_now(&entries, |node| {
+                let is_wanted = wanted.is_none_or(|it| self.memory.relief(node.part()) == it);
+                is_wanted && !(self.is_busy && node.what.has_collectives)
+            });
+            let mut own = std::mem::take(queue(self));
             own.now = entries;
             if let Some(entry) = found {
                 own.now.remove(&entry);
-                return Some(entry.2);
+            } else if let Some(next) = own.next() {
+                // Nothing may run by now: those wait least that may run next.
+                own.advance(next, &self.nodes);
+                *queue(self) = own;
+                continue;
             }
-            // Nothing may run by now: those wait least that may run next.
-            let Some(next) = own.next() else {
-                let any = own.now.pop_last();
-                return any.map(|(_, _, node)| node);
-            };
-            let mut own = std::mem::take(own);
-            own.advance(next, &self.nodes);
             *queue(self) = own;
+            return found.map(|(_, _, node)| node);
         }
     }
     /// The best of `entries`, which may run by now.
@@ -333,35 +348,10 @@ impl<'g> Scheduler<'g> {
                 return fits.0;
             }
         }
-        let frees = |node: &Node| {
-            let (more, less) = self.memory.change(node.part());
-            self.memory.is_high() && more < less
-        };
+        let frees = |node: &Node| self.memory.is_high() && self.memory.change(node.part()).0 < 0;
         let key =
             |node: &Node| (node.reads_collective, self.lets_run(node), frees(node), node.place);
         key(node) > key(other)
-    }
-    /// Removes the node that leaves least live.
-    fn smallest(&mut self) -> Option<u32> {
-        let Self { nodes, ends, others, is_busy, memory, .. } = self;
-        let ends = (!*is_busy).then_some(ends);
-        let mut queues: Vec<&mut Queue> = ends.into_iter().chain([others]).collect();
-        let all = queues.iter().flat_map(|queue| {
-            let later = queue.later.iter().map(|Reverse(entry)| entry);
-            queue.now.iter().rev().chain(later).take(MAX_COMPARED)
-        });
-        let node = |entry: &Entry| &nodes[entry.2 as usize];
-        let key = |entry: &&Entry| {
-            let (more, less) = memory.change(node(entry).part());
-            (more.saturating_sub(less), Reverse(less.saturating_sub(more)), Reverse(entry.1))
-        };
-        let found = all.filter(|entry| !*is_busy || !node(entry).what.has_collectives);
-        let (_, _, best) = *found.min_by_key(key)?;
-        for queue in &mut queues {
-            queue.now.retain(|entry| entry.2 != best);
-            queue.later.retain(|Reverse(entry)| entry.2 != best);
-        }
-        Some(best)
     }
     /// The number of nodes that are ready when `node` is placed.
     fn lets_run(&self, node: &Node) -> usize {

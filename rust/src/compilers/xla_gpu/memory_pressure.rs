@@ -27,20 +27,23 @@ impl<'g> MemoryPressure<'g> {
     pub fn new(graph: &'g Graph, limit: u128) -> Self {
         Self { graph, is_live: vec![false; graph.items.len()], live: 0, limit }
     }
-    /// Whether more is live than may be.
-    pub const fn is_over(&self) -> bool {
-        self.live >= self.limit
-    }
     /// Whether so much is live that what is placed next depends on it.
     pub const fn is_high(&self) -> bool {
         self.live > self.limit / 2
     }
-    /// Whether at most as much is live while `part` runs as may be.
-    pub fn has_room_for(&self, part: Part) -> bool {
-        self.live.saturating_add(self.change(part).0) <= self.limit
+    /// What it does to memory to place `part` next: how much less is live after it if too much is live already, and whether at most
+    /// as much is live as may be. More is better. What awaits a collective may be placed together with the start of that.
+    pub fn relief(&self, part: Part) -> (i128, bool) {
+        let (mut growth, mut most) = self.change(part);
+        if let Part::End(kernel) = part {
+            let start = self.change(Part::Kernel(kernel));
+            (growth, most) = (growth.min(start.0), most.max(start.1));
+        }
+        let relief = if self.live >= self.limit { growth.saturating_neg() } else { 0 };
+        (relief, self.live.saturating_add(most) <= self.limit)
     }
-    /// The bytes that are live for `part`, and those that are not before it, besides those that are live now.
-    pub fn change(&self, part: Part) -> (u128, u128) {
+    /// The bytes by which more is live before `part` than is live now, and by which more is live while it runs.
+    pub fn change(&self, part: Part) -> (i128, u128) {
         let mut more: u128 = 0;
         for read in self.graph.reads(part.kernel()) {
             let item = self.graph.stored_as(read.item) as usize;
@@ -48,7 +51,9 @@ impl<'g> MemoryPressure<'g> {
                 more = more.saturating_add(self.graph.items[item].bytes);
             }
         }
-        (more, self.ended(part).map(|item| self.graph.items[item as usize].bytes).sum())
+        let less: u128 = self.ended(part).map(|item| self.graph.items[item as usize].bytes).sum();
+        let [plus, minus] = [more, less].map(|bytes| i128::try_from(bytes).unwrap_or(i128::MAX));
+        (plus.saturating_sub(minus), more)
     }
     /// Places `part`.
     pub fn place(&mut self, part: Part) {
