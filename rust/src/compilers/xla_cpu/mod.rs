@@ -17,6 +17,7 @@ pub(in crate::compilers) mod by_signature;
 mod bytes_accessed;
 mod copy_insertion;
 pub mod cost_analysis;
+mod entry;
 pub(crate) mod fusion;
 pub mod kernel_rows;
 pub(crate) mod kernels;
@@ -27,11 +28,10 @@ pub(crate) mod ragged_rows;
 use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
 use crate::compilers::xla_cpu::buffer_assignment::{lifetimes::allocated_for, liveness::Liveness};
-use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
+use crate::compilers::xla_cpu::entry::Entry;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
-use crate::compilers::xla_tpu::entry_layouts::lay_out_results;
 use crate::compilers::Live;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -68,6 +68,7 @@ struct Peak {
 struct Blocks<'p, 'w, 'a> {
     builder: Builder<'p, 'w, 'a>,
     execution: &'w Execution,
+    entry: FuncId,
     facts: ChipFacts,
     peaks: FxHashMap<BlockId, Peak>,
 }
@@ -107,15 +108,6 @@ pub fn compiled_order(
     blocks.over_time(body, &entry, &taken)
 }
 
-/// The entry function, whose outputs have buffers that the caller keeps.
-struct Entry {
-    graph: Graph,
-    liveness: Liveness,
-    num_arguments: usize,
-    /// The items of results that take no donated buffer.
-    outputs: Vec<u32>,
-}
-
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
     /// The blocks of `program`, in one memory space; the peaks of all functions but `entry` are computed here. See
     /// [`Builder::new`].
@@ -130,59 +122,19 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let builder = Builder::new(program, works, &functions, target);
         let facts = target.facts;
-        let mut blocks = Self { builder, execution, facts, peaks: FxHashMap::default() };
-        for &func in &execution.functions {
-            if let Some(block) = program.func_body(func).get().filter(|_| func != entry) {
-                let _ = blocks.peak_of(block);
-            }
-        }
+        let peaks = FxHashMap::default();
+        let mut blocks = Self { builder, execution, entry, facts, peaks };
+        blocks.find_peaks();
         blocks
     }
-    /// The kernel graph of `body`, the entry block, and the donations: pairs of the index of a result and an item.
-    fn entry_graph(
-        &mut self,
-        body: BlockId,
-        donated: &[(usize, ValueId)],
-    ) -> (Graph, Vec<(usize, u32)>) {
+    /// Finds the peaks of all functions but the entry function.
+    fn find_peaks(&mut self) {
         let program = self.builder.program;
-        let places: FxHashMap<ValueId, u32> = program.block_args(body).zip(0..).collect();
-        let pairs = donated
-            .iter()
-            .filter_map(|&(result, value)| Some((result, places.get(&value).copied()?)));
-        let donated: Vec<(usize, u32)> = pairs.collect();
-        let mut graph = self.builder.graph(body);
-        let compiler = self.builder.layouts.compiler();
-        lay_out_results(program, &mut self.builder.works.tensors, &mut graph, compiler);
-        if let Some(last) = program.last_op(body).get() {
-            graph = crate::compilers::xla_cpu::copy_insertion::returned_arguments::with_copies(
-                graph, last, &donated,
-            );
-        }
-        let graph = crate::compilers::xla_cpu::copy_insertion::in_place_updates::with_copies(
-            program,
-            graph,
-            &donated,
-            compiler.fuses_by_priority(),
-        );
-        (with_copies(graph, &donated), donated)
-    }
-    fn entry(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
-        let num_arguments = self.builder.program.block_args(body).len();
-        let (graph, donated) = self.entry_graph(body, donated);
-        let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let context = (program, &mut *self.builder.works);
-        let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.facts));
-        let given: FxHashMap<usize, u32> = donated.into_iter().collect();
-        let mut is_output = vec![false; graph.items.len()];
-        let mut outputs = Vec::new();
-        for (index, &item) in graph.returned.iter().enumerate().filter(|(_, &item)| item != NONE) {
-            let item = graph.stored_as(item);
-            let is_new = !std::mem::replace(&mut is_output[item as usize], true);
-            if is_new && !given.contains_key(&index) && item as usize >= num_arguments {
-                outputs.push(item);
+        for &func in &self.execution.functions {
+            if let Some(block) = program.func_body(func).get().filter(|_| func != self.entry) {
+                let _ = self.peak_of(block);
             }
         }
-        Entry { graph, liveness, num_arguments, outputs }
     }
     /// The peak of `body`, the entry block; and the live bytes at each kernel besides arguments.
     fn of_entry(

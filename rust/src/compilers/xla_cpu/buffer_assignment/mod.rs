@@ -9,4 +9,4 @@ pub(crate) mod liveness;
 pub(crate) mod occupied_spans;
 pub(crate) mod output_buffers;
 pub(crate) mod results;
-mod scheduled;
+pub(crate) mod scheduled;

@@ -96,5 +96,10 @@ fn limit(graph: &Graph, memory: u128, donated: &[(usize, u32)]) -> u128 {
     let results: u128 = results.map(bytes).sum();
     let shared: u128 = donated.iter().map(|(_, argument)| bytes(argument)).sum();
     let ports = arguments.saturating_add(results).saturating_sub(shared);
-    (memory / 100 * DEVICE).saturating_sub(ports) / 100 * SLOP
+    device_bytes(memory).saturating_sub(ports) / 100 * SLOP
+}
+
+/// What programs may take of so much memory of a chip.
+pub(in crate::compilers::xla_cpu) const fn device_bytes(memory: u128) -> u128 {
+    memory / 100 * DEVICE
 }
