@@ -56,6 +56,18 @@ def test_a_sum_that_several_read_is_computed_in_each() -> None:
     assert sum(row.flops for row in found) == 3 * MIB
 
 
+@pytest.mark.parametrize("op", ["constant dense<1.0>", "iota dim = 1"])
+def test_a_transpose_of_what_reads_nothing_swaps_no_product(op: str) -> None:
+    body = [
+        f"%0 = stablehlo.{op} : {ROWS}",
+        f"%1 = stablehlo.transpose %0, dims = [1, 0] : ({ROWS}) -> {ROWS}",
+        elementwise("add", "%2", "%a0", "%1"),
+        f"return %2 : {ROWS}",
+    ]
+    [kernel] = cost("\n".join(body)).kernels
+    assert (kernel.value, kernel.written_bytes) == ("%2", 4 * MIB)
+
+
 def test_what_is_returned_is_written() -> None:
     body = [
         elementwise("add", "%0", "%a0", "%a1"),

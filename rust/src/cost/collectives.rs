@@ -3,9 +3,7 @@
 use super::groups::KnownGroups;
 use super::local::Local;
 use crate::axis::AxisRef;
-use crate::compilers::target::Compiler;
-use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
-use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
+use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::error::Span;
 use crate::index::{MeshId, OpId, ValueId};
 use crate::inlining::call_inliner::Inlined;
@@ -79,11 +77,11 @@ pub struct Collective {
     pub cause_loc: Span,
 }
 
-/// Describes `op`, a collective of `inlined`, which is the program of `local`; `narrowed` are the values that are stored as `bf16`.
+/// Describes `op`, a collective of `inlined`, which is the program of `local`; `narrowed` says which values are stored as `bf16`.
 pub(crate) fn collective<'a>(
     local: Local<'_>,
     (inlined, op): (&'a Inlined<'_>, OpId),
-    narrowed: &[bool],
+    narrowed: &mut Narrowed<'_>,
     works: &mut Works<'_>,
     execution: &Execution,
     groups: &mut KnownGroups<'a>,
@@ -103,7 +101,7 @@ pub(crate) fn collective<'a>(
     let (mesh, axes) = along.unzip();
     let mesh = mesh.or(only_mesh).or_else(|| local.meshes(cause).next()).unwrap_or_default();
     let mut bytes = bytes_moved(program, works, op, kind, devices);
-    if program.op_results(op).all(|value| is_narrowed(narrowed, value)) {
+    if program.op_results(op).all(|value| narrowed.has(&mut works.tensors, value)) {
         bytes /= 2;
     }
     let is_kept = cause == local.source_op(required_by);
@@ -125,27 +123,6 @@ pub(crate) fn collective<'a>(
         cause,
         cause_loc,
     }
-}
-
-/// The values of `functions` that `compiler` stores as `bf16`; empty if no collective moves any.
-pub(crate) fn narrowed_values(
-    program: &Program,
-    works: &mut Works<'_>,
-    functions: &[OpId],
-    compiler: Compiler,
-) -> Vec<bool> {
-    use CollectiveKind::{AllGather, AllToAll, CollectivePermute};
-    let mut moves = |op: OpId| {
-        let kind = CollectiveKind::of_name(program.op_name(op));
-        matches!(kind, AllGather | AllToAll | CollectivePermute)
-            && program.op_results(op).any(|value| works.tensors.element(value) == "f32")
-    };
-    let mut ops = functions.iter().flat_map(|&func| program.pre_order(func));
-    if !compiler.rounds_operands() || !ops.any(&mut moves) {
-        return Vec::new();
-    }
-    let equal = Equal::new(program, works, functions, compiler.is_for_hosts());
-    narrowed(program, &mut works.tensors, &equal, functions)
 }
 
 /// Bytes of the array on one device once it is gathered among `devices`, for one run of `op`, a collective.

@@ -1,6 +1,6 @@
 //! The walk over a program that sums the costs of its ops.
 
-use super::collectives::{collective, narrowed_values};
+use super::collectives::collective;
 use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
@@ -14,6 +14,7 @@ use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::compilation::Target;
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::compiled_order;
+use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, Id, IdVec, OpId, SignatureId, StrId};
 use crate::inlining::call_inliner::Inlined;
@@ -60,7 +61,7 @@ pub(crate) struct Count<'a> {
     kernels: Option<KernelsOfOps>,
     groups: KnownGroups<'a>,
     /// The values that are stored as `bf16`.
-    narrowed: Vec<bool>,
+    narrowed: Narrowed<'a>,
     /// For each signature the index in `alikes` of the ops that share costs.
     alike_of: IdVec<SignatureId, u32>,
     alikes: Vec<Alike>,
@@ -112,7 +113,7 @@ impl<'a> Count<'a> {
         let fusion = Fusion::new(program, &mut works, &functions);
         let fused = FusedOnce::new();
         let compiler = chip.map_or(Compiler::None, |chip| chip.0);
-        let narrowed = narrowed_values(program, &mut works, &functions, compiler);
+        let narrowed = Narrowed::of_collectives(program, &mut works, &functions, compiler);
         let kernels = chip.filter(|chip| chip.0.has_timed_kernels());
         let kernels = kernels
             .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
@@ -216,9 +217,8 @@ impl<'a> Count<'a> {
         self.note(op, if is_asked { ON_HOST } else { AT_OPERAND });
     }
     fn add_collective(&mut self, op: OpId) {
-        let (works, groups) = (&mut self.works, &mut self.groups);
-        let at = (self.inlined, op);
-        let row = collective(self.local, at, &self.narrowed, works, &self.execution, groups);
+        let Self { works, groups, narrowed, execution, .. } = self;
+        let row = collective(self.local, (self.inlined, op), narrowed, works, execution, groups);
         self.cost.rows_of[op.index()].collective = Some(self.cost.collectives.len() as u32);
         self.cost.collectives.push(row);
     }

@@ -213,3 +213,36 @@ fn tasks_without_work_run_in_program_order() {
     let found = timeline::timeline(&cost.flow, &times);
     assert_eq!((found.seconds, &*found.exposed), (2.0, &[0.0, 0.0, 1.0][..]));
 }
+
+#[test]
+fn reductions_of_one_signature_have_the_work_of_their_own_regions() {
+    let reduce = |result: &str, body: &str| {
+        format!(
+            "{result} = \"stablehlo.reduce\"(%a, %z) ({{\n\
+             ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n{body}\n\
+             stablehlo.return %s : tensor<f32> }}) {{dimensions = array<i64: 1>}} \
+             : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>\n"
+        )
+    };
+    let ty = "tensor<f32>";
+    let add = format!("%s = stablehlo.add %x, %y : {ty}");
+    let tanh = format!("%s = stablehlo.tanh %y : {ty}");
+    let both = format!("%t = stablehlo.tanh %y : {ty}\n%s = stablehlo.add %x, %t : {ty}");
+    let work = |bodies: &[&String]| {
+        let mut text = String::from("func.func @main(%a: tensor<4x8xf32>, %z: tensor<f32>) {\n");
+        for (number, body) in bodies.iter().enumerate() {
+            text += &reduce(&format!("%r{number}"), body);
+        }
+        let cost = cost_of(&(text + "return\n}"));
+        let each = cost.ops.iter().map(|row| row.work.times(row.count));
+        let sum = each.fold(Work::default(), Work::plus);
+        (sum.flops, sum.transcendentals)
+    };
+    let negate = format!("%s = stablehlo.negate %y : {ty}");
+    let bodies = [&add, &tanh, &both, &negate];
+    let alone = bodies.map(|body| work(&[body]));
+    assert!(alone[0] != alone[1] && alone[1] != alone[2] && alone[1] != alone[3]);
+    let (flops, transcendentals) =
+        alone.iter().fold((0, 0), |sum, work| (sum.0 + work.0, sum.1 + work.1));
+    assert_eq!(work(&bodies), (flops, transcendentals));
+}

@@ -67,7 +67,7 @@ impl Program {
         for &op in ops {
             let row = &mut self.ops[op];
             self.kinds.removed(row.kind);
-            self.kinds.added(op, kind);
+            self.kinds.added(op, kind, id);
             (row.name, row.kind, row.traits) = (id, kind, traits);
             // The signature is that of the old name. None of the new names has a sharding rule.
             row.signature = SignatureId::NONE;

@@ -38,7 +38,7 @@ impl Program {
         let (name, traits) = (self.kind_name(kind), OPS[kind as usize].traits);
         let row = &mut self.ops[op];
         self.kinds.removed(row.kind);
-        self.kinds.added(op, kind);
+        self.kinds.added(op, kind, name);
         (row.name, row.kind, row.traits) = (name, kind, traits);
         self.printing.flags[op] = OpFlags::SYNTHESISED;
         let text = &mut self.printing.ops[op];

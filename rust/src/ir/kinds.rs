@@ -1,21 +1,24 @@
 //! Finds ops by kind without a walk over all ops, and compares the positions of two ops in a block.
 //!
 //! Most passes need only a few kinds of ops, and most programs have none or few of those. Ops of each
-//! kind are listed when they are made; look-ups skip those that were erased or renamed since, so edits need
-//! not update the lists.
+//! kind, and of each name without a kind, are listed when they are made; look-ups skip those that were erased
+//! or renamed since, so edits need not update the lists.
 //!
 //! Each op has a number that grows along its block, with gaps. An op inserted where there is no gap
 //! left marks its block as crowded, and the block is renumbered when the order of its ops is next needed.
 
-use super::{EdgeSpec, Op, OpKind, OpTraits, Program, OPS};
+use super::{EdgeSpec, OpKind, OpTraits, Program, OPS};
+use crate::bitset::BitSet;
 use crate::index::{BlockId, Id, OpId, StrId};
 use rustc_hash::FxHashSet;
 
-/// The ops of each kind but [`OpKind::Other`], and the traits of op names without a kind.
+/// The ops of each kind, those of [`OpKind::Other`] by name, and the traits of op names without a kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KindTable {
     /// For each kind, all ops ever made, in order of creation.
     lists: Vec<Vec<OpId>>,
+    /// For each name, all ops of kind `Other` ever made, in order of creation.
+    named: Vec<Vec<OpId>>,
     /// For each kind, an upper bound of the number of ops that are not erased.
     counts: Vec<usize>,
     /// The traits of ops of kind `Other` by name, filled in when first needed.
@@ -34,8 +37,12 @@ const GAP: u32 = 1 << 10;
 const RARE: usize = 8;
 
 impl KindTable {
-    pub(super) fn added(&mut self, op: OpId, kind: OpKind) {
+    pub(super) fn added(&mut self, op: OpId, kind: OpKind, name: StrId) {
         if kind == OpKind::Other {
+            if self.named.len() <= name.index() {
+                self.named.resize(name.index() + 1, Vec::new());
+            }
+            self.named[name.index()].push(op);
             return;
         }
         if self.lists.is_empty() {
@@ -150,18 +157,35 @@ impl Program {
         let ops = self.ops_of(kinds);
         self.in_order(&ops, is_post).unwrap_or_else(|| self.walk_for(kinds, is_post))
     }
-    /// The ops called one of `names`, in pre-order. Where these are few, all ops are looked at, but not walked.
+    /// The ops called one of `names`, in pre-order.
     pub fn ops_named_in_pre_order(&mut self, names: &[StrId]) -> Vec<OpId> {
-        if names.is_empty() {
-            return Vec::new();
+        let mut ops = Vec::new();
+        for &name in names {
+            ops.extend(distinct(self.ops_named(name).collect()));
         }
-        let is_one = |row: &Op| names.contains(&row.name) && row.parent.is_some() && !row.is_erased;
-        let rows = self.ops.ids().zip(self.ops.iter());
-        let ops: Vec<OpId> = rows.filter(|(_, row)| is_one(row)).map(|(op, _)| op).collect();
-        self.in_order(&ops, false).unwrap_or_else(|| {
-            let walk = self.pre_order(self.module);
-            walk.filter(|&op| names.contains(&self.op_name_id(op))).collect()
+        self.sorted_in_pre_order(&ops)
+    }
+    /// `ops`, which are distinct, in pre-order.
+    pub fn sorted_in_pre_order(&mut self, ops: &[OpId]) -> Vec<OpId> {
+        self.in_order(ops, false).unwrap_or_else(|| {
+            let mut is_one = BitSet::new(self.ops.len());
+            for &op in ops {
+                is_one.insert(op);
+            }
+            self.pre_order(self.module).filter(|&op| is_one.contains(op)).collect()
         })
+    }
+    /// The ops called `name`, in no particular order; some may be repeated.
+    fn ops_named(&self, name: StrId) -> impl Iterator<Item = OpId> + '_ {
+        let list = match OpKind::from_name(self.strings.get(name)) {
+            OpKind::Other => self.kinds.named.get(name.index()),
+            kind => self.kinds.lists.get(kind as usize),
+        };
+        let is_there = move |&op: &OpId| {
+            let row = &self.ops[op];
+            row.name == name && row.parent.is_some() && !row.is_erased
+        };
+        list.into_iter().flatten().copied().filter(is_there)
     }
     /// `ops` in pre- or post-order; `None` if a walk over all ops is faster.
     fn in_order(&mut self, ops: &[OpId], is_post: bool) -> Option<Vec<OpId>> {
@@ -328,7 +352,7 @@ mod tests {
             writeln!(text, "%{i} = \"stablehlo.case\"(%a) {region} : (tensor<i32>) -> tensor<i32>")
                 .unwrap();
         }
-        for i in 3..200 {
+        for i in 3..400 {
             writeln!(text, "%{i} = stablehlo.negate %{} : tensor<i32>", i - 1).unwrap();
         }
         text += "return %9 : tensor<i32>\n}";
@@ -344,5 +368,8 @@ mod tests {
         assert_eq!(program.ops_in_post_order(&kinds), post);
         let names = [pre[0], pre[1]].map(|op| program.op_name_id(op));
         assert_eq!(program.ops_named_in_pre_order(&names), pre);
+        // With an op those inside it go, too.
+        program.erase_op(pre[0]);
+        assert_eq!(program.ops_named_in_pre_order(&names), pre[5..]);
     }
 }

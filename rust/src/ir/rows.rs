@@ -50,7 +50,7 @@ impl Program {
     /// Adds an op.
     #[inline]
     pub(super) fn push_op_row(&mut self, row: Op) -> OpId {
-        self.kinds.added(self.ops.next_id(), row.kind);
+        self.kinds.added(self.ops.next_id(), row.kind, row.name);
         self.attr_ranges.push(super::AttrRange::default());
         self.printing.ops.push(OpText::default());
         self.printing.flags.push(OpFlags::default());

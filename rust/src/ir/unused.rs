@@ -1,7 +1,6 @@
 //! Dead code: finds and erases ops that have no side effects and whose results nothing uses.
 
 use super::{Op, OpKind, OpTraits, Program};
-use crate::bitset::BitSet;
 use crate::index::{Id, OpId, ValueId};
 
 /// Which unused ops without side effects are erased.
@@ -29,25 +28,21 @@ impl Program {
     }
     /// Erases ops that have no side effects and whose results are not used.
     pub fn erase_unused(&mut self, unused: Unused) {
-        let ops: Vec<OpId> = self.pre_order(self.module_op()).collect();
-        // Ops with side effects, and the ops that enclose them.
-        let mut has_effects = BitSet::new(self.num_op_ids());
-        // Users come before what they use, and ops before those around them.
-        for &op in ops.iter().rev() {
-            let around = self.parent_op(op);
-            let is_kept = self.op_results(op).any(|result| self.has_uses(result))
-                || self.has_traits(op, OpTraits::TERMINATOR);
-            // Functions are kept, whatever is in them.
-            if is_kept && around.is_some_and(|around| self.kind(around) == OpKind::Func) {
+        let may_erase = |op: &OpId| !self.has_traits(*op, OpTraits::TERMINATOR);
+        let found = self.unused_ops().filter(may_erase).filter(|&op| self.is_linked(op));
+        let mut open: Vec<OpId> = found.collect();
+        while let Some(op) = open.pop() {
+            let is_kept = self.is_erased(op)
+                || self.op_results(op).any(|result| self.has_uses(result))
+                || !self.pre_order(op).all(|inner| is_free_of_effects(self, inner, unused));
+            if is_kept {
                 continue;
             }
-            if has_effects.contains(op) || !is_free_of_effects(self, op, unused) {
-                if let Some(around) = around {
-                    has_effects.insert(around);
-                }
-            } else if !is_kept {
-                self.erase_op(op);
+            // What it reads may not be used by any other op.
+            for inner in self.pre_order(op) {
+                open.extend(self.operands(inner).filter_map(|value| self.defining_op(value)));
             }
+            self.erase_op(op);
         }
     }
 }
@@ -99,3 +94,60 @@ const COLLECTIVES: [&str; 7] = [
     "stablehlo.collective_reduce",
     "stablehlo.reduce_scatter",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of the ops that are left of those in `body`, without terminators, in pre-order.
+    fn left(body: &str, unused: Unused) -> Vec<String> {
+        let text = format!("func.func @f(%a: tensor<i32>) -> tensor<i32> {{\n{body}\n}}");
+        let mut program = crate::mlir::parse(text.into()).unwrap();
+        program.erase_unused(unused);
+        let func = program.func_op(program.functions_in_order()[0]);
+        let ops = program.pre_order(func).skip(1);
+        let ops = ops.filter(|&op| !program.has_traits(op, OpTraits::TERMINATOR));
+        ops.map(|op| program.op_name(op).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_only_unused_ops_use_is_unused() {
+        let body = "%0 = stablehlo.negate %a : tensor<i32>\n\
+                    %1 = stablehlo.add %0, %0 : tensor<i32>\n\
+                    %2 = stablehlo.abs %a : tensor<i32>\n\
+                    %3 = stablehlo.multiply %1, %2 : tensor<i32>\n\
+                    return %2 : tensor<i32>";
+        assert_eq!(left(body, Unused::All), ["stablehlo.abs"]);
+    }
+
+    #[test]
+    fn collectives_are_kept_if_asked_for() {
+        let body = "%0 = stablehlo.negate %a : tensor<i32>\n\
+                    %1 = \"stablehlo.collective_permute\"(%0) {source_target_pairs = \
+                    dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<i32>) -> tensor<i32>\n\
+                    return %a : tensor<i32>";
+        let kept = ["stablehlo.negate", "stablehlo.collective_permute"];
+        assert_eq!(left(body, Unused::WithoutCollectives), kept);
+        assert!(left(body, Unused::All).is_empty());
+    }
+
+    #[test]
+    fn ops_around_effects_are_kept_and_captured_values_with_them() {
+        let case = |inside: &str| {
+            format!(
+                "%0 = stablehlo.negate %a : tensor<i32>\n\
+                 %1 = \"stablehlo.case\"(%a) ({{\n{inside}\n\
+                 stablehlo.return %0 : tensor<i32> }}) : (tensor<i32>) -> tensor<i32>\n\
+                 return %a : tensor<i32>"
+            )
+        };
+        assert!(left(&case("%2 = stablehlo.abs %0 : tensor<i32>"), Unused::All).is_empty());
+        let outfeed = "%2 = stablehlo.create_token : !stablehlo.token\n\
+                       %3 = stablehlo.abs %0 : tensor<i32>\n\
+                       %4 = \"stablehlo.outfeed\"(%0, %2) : (tensor<i32>, !stablehlo.token) \
+                       -> !stablehlo.token";
+        let kept =
+            ["stablehlo.negate", "stablehlo.case", "stablehlo.create_token", "stablehlo.outfeed"];
+        assert_eq!(left(&case(outfeed), Unused::All), kept);
+    }
+}

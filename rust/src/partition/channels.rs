@@ -32,9 +32,10 @@ pub fn set_channel(program: &mut Program, op: OpId, number: i64) {
 
 /// The range of the channel id in `text`, a channel handle.
 fn number_in(text: &str) -> Option<(usize, usize)> {
-    let (before, rest) = text.split_once("handle =")?;
+    let (at, _) = text.match_indices('=').find(|&(at, _)| text[..at].ends_with("handle "))?;
+    let (before, rest) = (&text[..=at], &text[at + 1..]);
     let digits = rest.trim_start();
-    let start = before.len() + "handle =".len() + rest.len() - digits.len();
+    let start = before.len() + rest.len() - digits.len();
     let len = digits.find(|c: char| !c.is_ascii_digit())?;
     Some((start, start + len))
 }

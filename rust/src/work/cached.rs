@@ -62,7 +62,7 @@ pub struct Works<'a> {
     units: Memo<Unit>,
     /// The outcomes of ops whose work depends on their regions.
     of_bodies: FxHashMap<OpId, Outcome>,
-    /// Their work, by signature, local shapes, and the work of their regions.
+    /// Their work, by signature, local shapes, and the same of the ops in their regions.
     by_bodies: Memo<Option<Work>>,
     /// The ops of functions.
     orders: FxHashMap<OpId, Inside>,
@@ -199,8 +199,7 @@ impl<'a> Works<'a> {
                 if let Some(known) = self.of_bodies.get(&op) {
                     return known.clone();
                 }
-                let bodies = self.bodies(op);
-                let work = self.measured_by(op, measure, &bodies);
+                let work = self.measured_by(op, measure);
                 let outcome =
                     work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
                 self.of_bodies.insert(op, outcome.clone());
@@ -311,20 +310,37 @@ impl<'a> Works<'a> {
         &mut self,
         op: OpId,
         measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
-        bodies: &[Work],
     ) -> Option<Work> {
         let mut key = self.by_bodies.key();
         self.describe(op, &mut key)?;
-        for &Work { flops, transcendentals, only_on_hosts } in bodies {
-            for figure in [flops, transcendentals, only_on_hosts] {
-                key.extend([0, 32, 64, 96].map(|bit| (figure >> bit) as u32));
-            }
+        if !self.describe_inside(op, &mut key) {
+            let bodies = self.bodies(op);
+            return self.with_view(op, |view| measure(view, &bodies));
         }
-        key.push(bodies.len() as u32);
         self.by_bodies.find(key).unwrap_or_else(|key| {
-            let work = self.with_view(op, |view| measure(view, bodies));
+            let bodies = self.bodies(op);
+            let work = self.with_view(op, |view| measure(view, &bodies));
             self.by_bodies.add(key, work)
         })
+    }
+    /// Writes all that the work of the ops inside `op` depends on into `key`; false if some of them have regions, too.
+    fn describe_inside(&mut self, op: OpId, key: &mut Vec<u32>) -> bool {
+        let program = self.program;
+        for region in program.op_regions(op) {
+            for inner in program.region_blocks(region).flat_map(|block| program.block_ops(block)) {
+                let values = program.operands(inner).chain(program.op_results(inner));
+                let (name, signature) = (program.op_name_id(inner), program.signature(inner));
+                let start = key.len();
+                key.extend([name.index() as u32, signature.index() as u32, 0]);
+                key.extend(values.map(|value| self.tensors.id(value)));
+                key[start + 2] = (key.len() - start) as u32;
+                if program.num_regions(inner) > 0 {
+                    return false;
+                }
+            }
+            key.push(u32::MAX);
+        }
+        true
     }
     /// Writes the signature and the tensors of `op` into `key`; `None` if it has no signature.
     fn describe(&mut self, op: OpId, key: &mut Vec<u32>) -> Option<()> {

@@ -19,12 +19,13 @@ pub(super) fn post_order(graph: &Graph, edges: &Edges) -> Vec<u32> {
     visit(graph, edges, |_| {})
 }
 
-/// Post-order that visits first the operands with most extra users ([`Stats`]), then those with most bytes.
-pub(super) fn by_stats(graph: &Graph, edges: &Edges) -> Vec<u32> {
+/// Post-order that visits first the operands with most extra users ([`Stats`]), then those with most bytes; `post_order` is
+/// [`post_order`].
+pub(super) fn by_stats(graph: &Graph, edges: &Edges, post_order: &[u32]) -> Vec<u32> {
     let count = graph.kernels.len();
     let mut stats = vec![Stats::default(); count];
     let mut total: u128 = 0;
-    for &at in &post_order(graph, edges) {
+    for &at in post_order {
         let own = bytes_made(graph, at);
         total = total.saturating_add(own);
         let users = edges.users.row(at).len() as u64;
@@ -61,32 +62,32 @@ fn visit(graph: &Graph, edges: &Edges, sort: impl Fn(&mut [u32])) -> Vec<u32> {
     let count = graph.kernels.len();
     let mut order = Vec::with_capacity(count);
     let mut is_begun = vec![false; count];
-    let mut stack: Vec<(u32, usize)> = Vec::new();
     let returned = graph.returned.iter().filter(|&&item| item != NONE);
     let makers = returned.map(|&item| graph.items[item as usize].made_by);
     let mut roots: Vec<u32> = makers.filter(|&by| by != NONE).collect();
     sort(&mut roots);
     let unused = (0..count as u32).filter(|&at| edges.users.row(at).is_empty());
-    let mut sorted: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for root in roots.into_iter().chain(unused.collect::<Vec<_>>()) {
+    // For each open kernel where its operands begin in `operands`, and how many of them were visited.
+    let mut stack: Vec<(u32, usize, usize)> = Vec::new();
+    let mut operands: Vec<u32> = Vec::new();
+    let mut open = |root: u32, stack: &mut Vec<_>, operands: &mut Vec<u32>| {
         if std::mem::replace(&mut is_begun[root as usize], true) {
-            continue;
+            return;
         }
-        stack.push((root, 0));
-        while let Some((at, next)) = stack.last_mut() {
-            if *next == 0 {
-                let mut operands = edges.operands.row(*at).to_vec();
-                sort(&mut operands);
-                sorted[*at as usize] = operands;
-            }
-            if let Some(&operand) = sorted[*at as usize].get(*next) {
+        let first = operands.len();
+        operands.extend(edges.operands.row(root));
+        sort(&mut operands[first..]);
+        stack.push((root, first, 0));
+    };
+    for root in roots.into_iter().chain(unused.collect::<Vec<_>>()) {
+        open(root, &mut stack, &mut operands);
+        while let Some((at, first, next)) = stack.last_mut() {
+            if let Some(&operand) = operands.get(*first + *next) {
                 *next += 1;
-                if !std::mem::replace(&mut is_begun[operand as usize], true) {
-                    stack.push((operand, 0));
-                }
+                open(operand, &mut stack, &mut operands);
             } else {
                 order.push(*at);
-                sorted[*at as usize] = Vec::new();
+                operands.truncate(*first);
                 stack.pop();
             }
         }

@@ -6,7 +6,7 @@ use super::depth_first::bytes_made;
 use super::Edges;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
-use std::collections::BTreeSet;
+use std::collections::BinaryHeap;
 
 /// The bytes that a kernel frees less those that it allocates; its number of users; when it got that priority.
 type Priority = (i128, usize, u64);
@@ -18,7 +18,9 @@ struct ListScheduler<'g> {
     reads: Rows<u32>,
     /// For each item the number of kernels that have yet to read it, plus one if it is returned.
     uses: Vec<u32>,
-    ready: BTreeSet<(Priority, u32)>,
+    /// The kernels that are ready by their priorities, former ones included.
+    ready: BinaryHeap<(Priority, u32)>,
+    /// The priority of each kernel that is ready.
     priorities: Vec<Option<Priority>>,
     clock: u64,
 }
@@ -45,7 +47,7 @@ pub(super) fn order(graph: &Graph, edges: &Edges) -> Vec<u32> {
         edges,
         reads: Rows::of(count, &reads),
         uses,
-        ready: BTreeSet::new(),
+        ready: BinaryHeap::new(),
         priorities: vec![None; count],
         clock: 0,
     };
@@ -63,11 +65,14 @@ impl ListScheduler<'_> {
             }
         }
         let mut order = Vec::with_capacity(count);
-        while let Some((_, best)) = self.ready.pop_last() {
+        // Items that one kernel has yet to read, which frees them.
+        let mut nearly_free = Vec::new();
+        while let Some((priority, best)) = self.ready.pop() {
+            if self.priorities[best as usize] != Some(priority) {
+                continue;
+            }
             self.priorities[best as usize] = None;
             order.push(best);
-            // Items that one kernel has yet to read, which frees them.
-            let mut nearly_free = Vec::new();
             for &item in self.reads.row(best) {
                 let uses = &mut self.uses[item as usize];
                 *uses -= 1;
@@ -82,7 +87,7 @@ impl ListScheduler<'_> {
                     self.add(user);
                 }
             }
-            for item in nearly_free {
+            for item in nearly_free.drain(..) {
                 let by = self.graph.items[item as usize].made_by;
                 for &user in self.edges.users.row(by) {
                     self.update(user);
@@ -96,13 +101,12 @@ impl ListScheduler<'_> {
         let (freed, users) = self.priority(at);
         let priority = (freed, users, self.clock);
         self.priorities[at as usize] = Some(priority);
-        self.ready.insert((priority, at));
+        self.ready.push((priority, at));
     }
     /// Gives a ready kernel its current priority.
     fn update(&mut self, at: u32) {
         let Some(old) = self.priorities[at as usize] else { return };
         if self.priority(at) != (old.0, old.1) {
-            self.ready.remove(&(old, at));
             self.add(at);
         }
     }

@@ -19,10 +19,11 @@ use crate::compilers::xla_cpu::ragged_rows::Rows;
 /// whose buffer it may take.
 pub fn candidates(graph: &Graph, donated: &[(usize, u32)]) -> [Vec<u32>; 3] {
     let edges = Edges::of(graph, donated);
+    let post_order = depth_first::post_order(graph, &edges);
     [
         list_scheduler::order(graph, &edges),
-        depth_first::by_stats(graph, &edges),
-        depth_first::post_order(graph, &edges),
+        depth_first::by_stats(graph, &edges, &post_order),
+        post_order,
     ]
 }
 

@@ -7,12 +7,15 @@
 //! Source: XLA's `BFloat16Propagation`.
 
 use super::product_fusion::is_product;
+use crate::bitset::BitSet;
 use crate::compilers::xla_cpu::by_signature::BySignature;
 use crate::compilers::xla_cpu::passes::common_subexpressions::Equal;
 use crate::compilers::xla_cpu::passes::dot_strength_reduction::has_default_precision;
 use crate::index::{Id, IdVec, OpId, StrId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::work::cached::Works;
 use crate::work::tensors::Tensors;
+use std::rc::Rc;
 
 /// The most times that values carried by loops are looked at.
 const MAX_ROUNDS: usize = 8;
@@ -20,22 +23,26 @@ const MAX_ROUNDS: usize = 8;
 /// By value whether it is stored as `bf16`, in `functions`, given by their ops. Of `equal` values the first is asked for.
 pub fn narrowed(
     program: &Program,
-    tensors: &mut Tensors<'_>,
+    works: &mut Works<'_>,
     equal: &Equal,
     functions: &[OpId],
 ) -> Vec<bool> {
-    let ops: Vec<OpId> = functions.iter().flat_map(|&func| program.pre_order(func)).collect();
+    let inside: Vec<Rc<[OpId]>> = functions.iter().map(|&func| works.ops_inside(func)).collect();
+    let ops = || inside.iter().flat_map(|ops| ops.iter().copied());
+    let tensors = &mut works.tensors;
     let mut products = BySignature::new(program);
-    let mut rounds = |op| rounds(program, tensors, &mut products, op);
-    let does_round: Vec<bool> = ops.iter().map(|&op| rounds(op)).collect();
+    let mut does_round = BitSet::new(program.num_op_ids());
+    for op in ops().filter(|&op| rounds(program, tensors, &mut products, op)) {
+        does_round.insert(op);
+    }
     let moving = Moving::of(program);
     let values = vec![false; program.num_value_ids()];
     let mut exact = Exact { equal, moving: &moving, values, is_new: false };
     // Without loops, all that reads a value comes after it.
-    let rounds = if program.has_any(&[OpKind::While]) { MAX_ROUNDS } else { 1 };
+    let rounds = if has_loops(program) { MAX_ROUNDS } else { 1 };
     for _ in 0..rounds {
         exact.is_new = false;
-        for (&op, _) in ops.iter().zip(&does_round).rev().filter(|(_, &does_round)| !does_round) {
+        for op in ops().rev().filter(|&op| !does_round.contains(op)) {
             exact.note_operands(program, op);
         }
         if !exact.is_new {
@@ -49,7 +56,7 @@ pub fn narrowed(
     let mut narrow = |value: ValueId| {
         narrowed[value.index()] = !exact.has(value) && tensors.element(value) == "f32";
     };
-    for &op in &ops {
+    for op in ops() {
         if program.kind(op) == OpKind::While {
             let arguments = (0..2).flat_map(|region| arguments(program, op, region));
             program.op_results(op).chain(arguments).for_each(&mut narrow);
@@ -121,7 +128,7 @@ fn ends_loop(program: &Program, op: OpId) -> bool {
 }
 
 /// Whether `op` reads its operands as `bf16`; `products` are those of known signatures.
-fn rounds(
+pub fn rounds(
     program: &Program,
     tensors: &mut Tensors<'_>,
     products: &mut BySignature<bool>,
@@ -157,10 +164,11 @@ const MOVING: [&str; 15] = [
 ];
 
 /// Whether each string of a program is one of [`MOVING`].
-struct Moving(IdVec<StrId, bool>);
+pub struct Moving(IdVec<StrId, bool>);
 
 impl Moving {
-    fn of(program: &Program) -> Self {
+    /// For the names of `program`.
+    pub fn of(program: &Program) -> Self {
         let mut moving = IdVec::filled(false, program.strings().len());
         for name in MOVING.iter().filter_map(|name| program.strings().find(name)) {
             moving[name] = true;
@@ -169,19 +177,19 @@ impl Moving {
     }
     /// Whether elements of the result of `op` are elements of its operands.
     #[inline]
-    fn has(&self, program: &Program, op: OpId) -> bool {
+    pub fn has(&self, program: &Program, op: OpId) -> bool {
         self.0[program.op_name_id(op)]
     }
 }
 
 /// Whether `op` may write its result rounded.
-fn is_made_rounded(program: &Program, moving: &Moving, op: OpId) -> bool {
+pub fn is_made_rounded(program: &Program, moving: &Moving, op: OpId) -> bool {
     moving.has(program, op)
         || is_product(program, op)
         || program.has_traits(op, OpTraits::ELEMENTWISE) && program.kind(op) != OpKind::Constant
 }
 
-/// Whether `value` is stored as `bf16`; nothing is where `narrowed` is empty.
-pub fn is_narrowed(narrowed: &[bool], value: ValueId) -> bool {
-    narrowed.get(value.index()).is_some_and(|&is_narrowed| is_narrowed)
+/// Whether values may be carried by loops.
+pub fn has_loops(program: &Program) -> bool {
+    program.has_any(&[OpKind::While])
 }

@@ -7,6 +7,7 @@ pub mod entry_layouts;
 pub mod latency_hiding_scheduler;
 pub mod memory_space_assignment;
 pub mod multi_output_fusion;
+pub mod narrowed_values;
 pub mod one_hot_scatter;
 pub mod product_fusion;
 pub mod shared_kernels;

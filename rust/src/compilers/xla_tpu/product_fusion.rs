@@ -38,7 +38,7 @@ pub fn fused(
 ) {
     let (mut with_product, mut dims) = (FxHashSet::default(), ProductDims::new(program));
     for &func in functions {
-        let ops: Vec<OpId> = program.pre_order(func).collect();
+        let ops = works.ops_inside(func);
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
             let place = rows_of(program, works, &mut dims, op);
             fuse_into_user(program, (works, layouts), storage, (&mut with_product, op), place);

@@ -7,7 +7,9 @@ use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId};
 use crate::ir::{Program, ValueDef};
+use crate::work::cached::Works;
 use rustc_hash::FxHashSet;
+use std::rc::Rc;
 
 /// The kernel that reads a value, named after the op that it computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,9 +23,13 @@ enum Reader {
 }
 
 /// Stores the values of `functions`, given by their ops, that one kernel reads.
-pub fn fuse_shared(program: &Program, storage: &mut Storage, functions: &[OpId]) {
-    let inside = functions.iter().map(|&func| program.pre_order(func).collect());
-    let inside: Vec<Vec<OpId>> = inside.collect();
+pub fn fuse_shared(
+    program: &Program,
+    works: &mut Works<'_>,
+    storage: &mut Storage,
+    functions: &[OpId],
+) {
+    let inside: Vec<Rc<[OpId]>> = functions.iter().map(|&func| works.ops_inside(func)).collect();
     let mut found = Readers::new(program);
     for ops in &inside {
         found.walk(storage, ops, |found, _, op| {

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::index::{OpId, ValueId};
 use crate::ir::Program;
+use rustc_hash::FxHashSet;
 
 const SUM: &str = "stablehlo.all_reduce";
 const SCATTER: &str = "stablehlo.reduce_scatter";
@@ -23,19 +24,39 @@ const DIM: &str = "scatter_dimension";
 /// Runs the pass on the module.
 pub fn run(program: &mut Program, context: &mut Context<'_>) -> Result<()> {
     context.progress("all-reduce-reassociate", 0, 1)?;
-    let reductions = Names::new(program, &[SUM, SCATTER]);
-    if reductions.ops(program).is_empty() {
-        return Ok(());
-    }
-    let names = ["add", "multiply", "maximum", "minimum", "and", "or"];
-    let names = names.map(|name| format!("stablehlo.{name}"));
-    let names = names.each_ref().map(String::as_str);
-    for op in Names::new(program, &names).ops(program) {
+    let reductions = Names::new(program, &[SUM, SCATTER]).ops(program);
+    for op in candidates(program, &reductions) {
         if let Some(reduced) = reassociated(program, op) {
             replace(program, op, reduced);
         }
     }
     Ok(())
+}
+
+/// The ops that may combine the results of two of `reductions`, or of such ops, in pre-order. The pass never changes how often a
+/// value is used.
+fn candidates(program: &mut Program, reductions: &[OpId]) -> Vec<OpId> {
+    let names = ["add", "multiply", "maximum", "minimum", "and", "or"];
+    let names = names.map(|name| format!("stablehlo.{name}"));
+    let names = Names::new(program, &names.each_ref().map(String::as_str));
+    let mut found = Vec::new();
+    let (mut half, mut seen): (FxHashSet<OpId>, FxHashSet<OpId>) = Default::default();
+    let mut open: Vec<OpId> = reductions.to_vec();
+    while let Some(op) = open.pop() {
+        for value in program.op_results(op).filter(|&value| program.has_one_use(value)) {
+            let Some(user) = program.users(value).next() else { continue };
+            if names.contain(program, user) {
+                // The first time only one operand is known to be reduced.
+                if !half.insert(user) && seen.insert(user) {
+                    found.push(user);
+                    open.push(user);
+                }
+            } else if is_formatting(program, user) && seen.insert(user) {
+                open.push(user);
+            }
+        }
+    }
+    program.sorted_in_pre_order(&found)
 }
 
 /// The reductions over devices whose results `op` combines, if their reducer is the same op.
@@ -115,5 +136,78 @@ fn replace(program: &mut Program, op: OpId, reduced: [OpId; 2]) {
     }
     for it in reduced {
         program.erase_op(it);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    /// A program that combines all-reduces of its argument at random, and whether each is used once.
+    fn text(mut state: u64) -> String {
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let ty = "tensor<4xf32>";
+        let mut text = format!("func.func @main(%a: {ty}) -> {ty} {{\n");
+        let mut open: Vec<String> = Vec::new();
+        for number in 0..40 {
+            let name = format!("%v{number}");
+            let mut taken = |random: &mut dyn FnMut(usize) -> usize| match open.len() {
+                0 => "%a".to_owned(),
+                len if random(12) == 0 => open[random(len)].clone(),
+                len => open.swap_remove(random(len)),
+            };
+            match random(5) {
+                0 | 1 => {
+                    let reducer = if random(8) == 0 { "maximum" } else { "add" };
+                    let _ = writeln!(
+                        text,
+                        "{name} = \"stablehlo.all_reduce\"(%a) ({{\n\
+                         ^bb0(%x: tensor<f32>, %y: tensor<f32>):\n\
+                         %s = stablehlo.{reducer} %x, %y : tensor<f32>\n\
+                         stablehlo.return %s : tensor<f32> }}) {{replica_groups = \
+                         dense<[[0, 1]]> : tensor<1x2xi64>}} : ({ty}) -> {ty}"
+                    );
+                }
+                2 => {
+                    let of = taken(&mut random);
+                    let _ = writeln!(text, "{name} = stablehlo.reshape {of} : ({ty}) -> {ty}");
+                }
+                _ => {
+                    let (one, other) = (taken(&mut random), taken(&mut random));
+                    let op = if random(8) == 0 { "maximum" } else { "add" };
+                    let _ = writeln!(text, "{name} = stablehlo.{op} {one}, {other} : {ty}");
+                }
+            }
+            open.push(name);
+        }
+        text + &format!("return %a : {ty}\n}}")
+    }
+
+    #[test]
+    fn candidates_are_all_that_are_found_op_by_op() {
+        let mut num_found = 0;
+        for seed in 0..300 {
+            let program = crate::mlir::parse(text(seed).into()).unwrap();
+            let (mut some, mut all) = (program.clone(), program);
+            let reductions = Names::new(&some, &[SUM]).ops(&mut some);
+            for op in candidates(&mut some, &reductions) {
+                if let Some(reduced) = reassociated(&some, op) {
+                    replace(&mut some, op, reduced);
+                }
+            }
+            let ops: Vec<OpId> = all.pre_order(all.module_op()).collect();
+            for op in ops {
+                if let Some(reduced) = reassociated(&all, op) {
+                    replace(&mut all, op, reduced);
+                    num_found += 1;
+                }
+            }
+            assert_eq!(crate::mlir::print(&some), crate::mlir::print(&all), "{seed}");
+        }
+        assert!(num_found > 300, "{num_found}");
     }
 }

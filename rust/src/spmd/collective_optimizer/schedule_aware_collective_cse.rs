@@ -71,9 +71,13 @@ impl Heights {
         }
         let ops: Vec<OpId> = program.block_ops(block).collect();
         for &op in ops.iter().rev() {
-            let users = program.op_results(op).flat_map(|value| program.users(value));
-            let users = users.filter_map(|user| program.ancestor_in(user, block));
-            let height = users.map(|user| self.of(user) + 1).max().unwrap_or(0);
+            let mut height = 0;
+            for value in program.op_results(op) {
+                for user in program.users(value) {
+                    let user = program.ancestor_in(user, block);
+                    height = user.map_or(height, |user| height.max(self.of(user) + 1));
+                }
+            }
             self.set(op, height);
         }
     }

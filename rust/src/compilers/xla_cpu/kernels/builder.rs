@@ -14,8 +14,8 @@ use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
-use crate::compilers::xla_tpu::bfloat16_propagation::{is_narrowed, narrowed};
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
+use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
 use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
 use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
@@ -69,8 +69,8 @@ pub struct Builder<'p, 'w, 'a> {
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
-    /// By value whether it is stored as `bf16` ([`narrowed`]); empty where nothing is.
-    pub(in crate::compilers::xla_cpu) narrowed: Vec<bool>,
+    /// The values that are stored as `bf16`.
+    pub(in crate::compilers::xla_cpu) narrowed: Narrowed<'p>,
     /// The values that share a kernel, as numbered sets; and the kernel of each in the block.
     pub(in crate::compilers::xla_cpu) joined: FxHashMap<ValueId, u32>,
     pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
@@ -117,13 +117,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         if compiler.fuses_products() {
             products_fused(program, (works, &mut layouts), &mut storage, functions);
-            fuse_shared(program, &mut storage, functions);
+            fuse_shared(program, works, &mut storage, functions);
         }
-        let narrowed = if compiler.rounds_operands() {
-            narrowed(program, &mut works.tensors, &storage.equal, functions)
-        } else {
-            Vec::new()
-        };
+        let narrowed = Narrowed::new(program, works, &storage.equal, functions, compiler);
         let count = program.num_value_ids();
         Self {
             program,
@@ -159,7 +155,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     /// The bytes that `value` takes in memory.
     pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
         let tensors = &mut self.works.tensors;
-        if is_narrowed(&self.narrowed, value) {
+        if self.narrowed.has(tensors, value) {
             narrowed_bytes(tensors, value)
         } else {
             stored_bytes(tensors, value, self.layouts.compiler())

@@ -47,7 +47,8 @@ impl Layouts {
             let Some(operand) = made_by(product) else { return false };
             product = operand;
         }
-        let rank = program.value_type(program.operand(product, 0)).rank();
+        let first = program.operands(product).next();
+        let rank = first.and_then(|value| program.value_type(value).rank());
         let (batch, left) = match (self.reader(program, product), rank) {
             (Some(Reader::Dot(dims)), Some(rank)) => {
                 let batch = dims.lhs_batching.len();

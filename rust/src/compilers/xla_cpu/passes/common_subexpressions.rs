@@ -11,8 +11,9 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// Block, name, signature, result type, elements of a constant, and the only op in the computation of a reduction.
 type Makes<'a> = (BlockId, StrId, SignatureId, TypeId, Option<&'a str>, Option<StrId>);
@@ -119,6 +120,27 @@ impl Equal {
     #[inline]
     pub fn first(&self, value: ValueId) -> ValueId {
         self.0[value.index()]
+    }
+    /// The values that equal each other, for each value that equals another one.
+    pub fn classes(&self) -> FxHashMap<ValueId, Rc<[ValueId]>> {
+        let mut classes: Vec<Vec<ValueId>> = Vec::new();
+        let mut of_first: FxHashMap<ValueId, usize> = FxHashMap::default();
+        for (&first, at) in self.0.iter().zip(0..) {
+            let value = ValueId::from_index(at);
+            if first != value {
+                let class = *of_first.entry(first).or_insert(classes.len());
+                if class == classes.len() {
+                    classes.push(vec![first]);
+                }
+                classes[class].push(value);
+            }
+        }
+        let classes = classes.into_iter().map(Rc::<[ValueId]>::from);
+        let of_each = |class: Rc<[ValueId]>| {
+            let values = class.to_vec();
+            values.into_iter().map(move |value| (value, Rc::clone(&class)))
+        };
+        classes.flat_map(of_each).collect()
     }
     /// Whether `op` computes what an earlier op has computed.
     #[inline]

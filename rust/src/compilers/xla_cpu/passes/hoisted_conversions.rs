@@ -7,9 +7,10 @@ use crate::compilers::accelerator::fusion::is_only_read;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::NONE;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
-use crate::compilers::xla_tpu::bfloat16_propagation::is_narrowed;
+use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::work::tensors::Tensors;
 
 /// The most loops inside each other that are looked into.
 const MAX_DEPTH: u32 = 8;
@@ -70,7 +71,12 @@ impl Builder<'_, '_, '_> {
         let is_wide = value.is_some_and(|value| self.works.tensors.element(value) == "f32");
         self.layouts.compiler().fuses_products()
             && is_wide
-            && is_read_in_slices(self.program, &self.narrowed, (op, index), 0)
+            && is_read_in_slices(
+                self.program,
+                (&mut self.works.tensors, &mut self.narrowed),
+                (op, index),
+                0,
+            )
     }
 }
 
@@ -83,7 +89,7 @@ fn argument_of(program: &Program, op: OpId, index: usize) -> Option<ValueId> {
 /// Whether the body of `op`, a loop, only reads its argument `index`, and that in slices that it converts to `bf16`.
 fn is_read_in_slices(
     program: &Program,
-    narrowed: &[bool],
+    (tensors, narrowed): (&mut Tensors<'_>, &mut Narrowed<'_>),
     (op, index): (OpId, usize),
     depth: u32,
 ) -> bool {
@@ -97,7 +103,7 @@ fn is_read_in_slices(
         match program.kind(user) {
             OpKind::While => {
                 let inner = (user, program.operand_index(slot));
-                if !is_read_in_slices(program, narrowed, inner, depth + 1) {
+                if !is_read_in_slices(program, (tensors, narrowed), inner, depth + 1) {
                     return false;
                 }
                 is_sliced = true;
@@ -105,7 +111,7 @@ fn is_read_in_slices(
             _ if program.has_traits(user, OpTraits::TERMINATOR) => {}
             _ if program.op_name(user) == "stablehlo.dynamic_slice" => {
                 let slice = program.result(user, 0);
-                if !is_narrowed(narrowed, slice) && !is_narrowed_by_all(program, slice) {
+                if !narrowed.has(tensors, slice) && !is_narrowed_by_all(program, slice) {
                     return false;
                 }
                 is_sliced = true;

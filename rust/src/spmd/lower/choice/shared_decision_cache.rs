@@ -105,7 +105,7 @@ impl<'a> Sought<'a> {
         operands: &'a [LocalValue],
     ) -> Option<Self> {
         // The facts say all of a region of known reducers.
-        let is_told = program.kind(op) == OpKind::Reduce
+        let is_told = matches!(program.kind(op), OpKind::Reduce | OpKind::Scatter)
             && own.facts.first().is_some_and(|&reducer| reducer >= 0);
         // Reversals bring orders of devices of their own.
         let is_apart = (program.num_regions(op) > 0 && !is_told)
