@@ -93,6 +93,18 @@ def test_programs_of_real_size_take_the_memory_that_xla_reserves(name: str) -> N
     assert abs(ratios([name])[name]["peak"] - 1) <= 0.08
 
 
+def test_holes_between_temporaries_count() -> None:
+    result = shardcore.Module.parse(text("perceptron-weights")).propagate(legalize_chlo=True)
+    cost = result.cost(CHIPS[CHIP])
+    # The largest two temporaries leave a gap that no other one fits into.
+    assert abs(cost.hole_bytes - (1 << 20)) < 1 << 14
+    assert abs(cost.peak_bytes / kept(CHIP)["perceptron-weights"].peak - 1) < 0.001
+    [hole] = [row for row in cost.live_at_peak if row.name == "holes between buffers"]
+    assert hole.bytes == cost.hole_bytes
+    others = result.cost("tpu-v5e"), result.cost(CHIPS[CHIP], compiler="none")
+    assert [other.hole_bytes for other in others] == [0, 0]
+
+
 @pytest.mark.parametrize("name", CARRIED)
 def test_a_loop_carries_what_a_product_reads_in_its_layout(name: str) -> None:
     # Other compilers copy the slices that products read.

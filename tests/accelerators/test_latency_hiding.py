@@ -8,6 +8,8 @@ import pytest
 import shardcore
 from shardcore.calculus.hardware import Hardware, hardware
 
+from tests.accelerators.measured import text
+
 H100 = hardware("h100")
 IN_ORDER = replace(H100, hides_latency=False)
 MESH = 'sdy.mesh @mesh = <["x"=8]>'
@@ -103,6 +105,16 @@ def test_latency_is_hidden_from_hopper_on(chip: str) -> None:
 @pytest.mark.parametrize("chip", ["a100", "l4", "mi300x", "tpu-v5e"])
 def test_others_do_not_hide_it_so(chip: str) -> None:
     assert hardware(chip).facts[2] is None
+
+
+@pytest.mark.parametrize("name", ["gpt-fsdp", "llama-scan-fsdp", "experts-data", "pipeline-train"])
+def test_all_kernels_run_whatever_memory_there_is(name: str) -> None:
+    result = shardcore.Module.parse(text(name)).propagate(legalize_chlo=True)
+    ops = [
+        sorted(str(point.value) for point in result.cost(chip).memory_timeline().points)
+        for chip in (IN_ORDER, H100, *(replace(H100, hbm_bytes=size) for size in (1.0, 1e6, 1e7)))
+    ]
+    assert all(found == ops[0] for found in ops)
 
 
 def test_little_memory_decides_the_order() -> None:

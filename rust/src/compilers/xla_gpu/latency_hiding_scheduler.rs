@@ -107,8 +107,8 @@ struct Scheduler<'g> {
     memory: MemoryPressure<'g>,
 }
 
-/// The order in which the kernels of `graph` run instead of `order`; `None` if none is a collective. `before`: for each kernel
-/// others that must come earlier, besides those that it needs. `limit`: the bytes that may be live.
+/// The order in which the kernels of `graph` run instead of `order`; `None` if none is a collective, or if some wait for each other.
+/// `before`: for each kernel others that must come earlier, besides those that it needs. `limit`: the bytes that may be live.
 pub fn with_hidden_latency(
     graph: &Graph,
     (order, limit): (&[u32], u128),
@@ -154,7 +154,8 @@ pub fn with_hidden_latency(
         reversed.push(node);
     }
     reversed.reverse();
-    Some(scheduled(graph, &scheduler.nodes, &reversed))
+    let is_whole = reversed.len() == scheduler.nodes.len();
+    is_whole.then(|| scheduled(graph, &scheduler.nodes, &reversed))
 }
 
 /// The order of kernels in `placed`, and until when what collectives read is live.
@@ -262,12 +263,12 @@ impl<'g> Scheduler<'g> {
                 return Some(end);
             }
         }
-        let other = self.best_of(|it| &mut it.others, wanted);
-        other.or_else(|| {
-            // Only what may not run beside the collective is left.
-            let (_, _, node) = self.others.now.pop_last()?;
-            Some(node)
-        })
+        if let Some(other) = self.best_of(|it| &mut it.others, wanted) {
+            return Some(other);
+        }
+        // Only what may not run beside the collective is left, or what was not compared.
+        let left = self.others.now.pop_last().or_else(|| self.ends.now.pop_last());
+        left.map(|(_, _, node)| node)
     }
     /// The most that any node that is ready does for memory.
     fn most_relief(&self) -> Relief {
