@@ -147,8 +147,9 @@ def test_unrolled_layers_keep_less() -> None:
     given = [of(WIDTH, INNER) for _ in range(4)], of(BATCH, WIDTH)
     program = shardcore.jax.lower(unrolled, *given, platform="cuda")
     options: dict[str, Any] = {"mesh": MESH, "seconds": 300}
-    free = shardcore.plan(program, CHIP, **options)
-    tight = shardcore.plan(program, CHIP, int(free.peak_bytes * 0.6), **options)
+    # From Hopper on XLA computes unrolled layers anew long before their gradients.
+    free = shardcore.plan(program, "a100", **options)
+    tight = shardcore.plan(program, "a100", int(free.peak_bytes * 0.6), **options)
     assert tight.policies
     assert tight.peak_bytes <= tight.limit
     check_it_runs(tight, unrolled, given)

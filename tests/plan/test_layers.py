@@ -142,13 +142,16 @@ def peaks(module: Module, edit: dict[str, str], chip: str | Hardware, **options:
     return [*(row.peak_bytes or 0 for row in rows), among.of(ranges[0], ranges[1])]
 
 
-@pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "h100"])
+# On H100 kernels of several layers run beside the collectives of others: more with more layers.
+@pytest.mark.parametrize(
+    ("chip", "within"), [("tpu-v5e", 0.04), ("tpu-v5p", 0.04), ("a100", 0.04), ("h100", 0.16)]
+)
 @pytest.mark.parametrize("kind", EDITS)
-def test_the_peak_follows_from_fewer_layers(kind: str, chip: str) -> None:
+def test_the_peak_follows_from_fewer_layers(kind: str, chip: str, within: float) -> None:
     session = Module.from_file(EXAMPLE).session()
     bare = session._copy(dict.fromkeys(session.annotations)).module
     *_, whole, extrapolated = peaks(bare, EDITS[kind], chip)
-    assert extrapolated == pytest.approx(whole, rel=0.04)
+    assert extrapolated == pytest.approx(whole, rel=within)
 
 
 def test_the_peak_may_be_elsewhere_with_fewer_layers() -> None:

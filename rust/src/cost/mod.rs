@@ -51,8 +51,10 @@ use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
 use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::target::Compiler;
-use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{allocated, lifetimes, Lifetimes};
-use crate::compilers::xla_cpu::compiled_peak;
+use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{
+    allocated, compiled_peak, lifetimes, Lifetimes,
+};
+
 use crate::compilers::xla_cpu::cost_analysis::{once, Once};
 use crate::compilers::xla_cpu::passes::simplification::simplified;
 use crate::error::Span;

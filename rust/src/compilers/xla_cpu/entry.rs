@@ -4,19 +4,10 @@ use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::scheduled::device_bytes;
 use crate::compilers::xla_cpu::copy_insertion::donated_arguments::with_copies;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
-use crate::compilers::xla_cpu::Blocks;
+use crate::compilers::xla_cpu::{Blocks, Entry};
 use crate::compilers::xla_tpu::entry_layouts::lay_out_results;
 use crate::index::{BlockId, ValueId};
 use rustc_hash::FxHashMap;
-
-/// The entry function, whose outputs have buffers that the caller keeps.
-pub(in crate::compilers::xla_cpu) struct Entry {
-    pub graph: Graph,
-    pub liveness: Liveness,
-    pub num_arguments: usize,
-    /// The items of results that take no donated buffer.
-    pub outputs: Vec<u32>,
-}
 
 impl Blocks<'_, '_, '_> {
     /// The entry function, whose block is `body`. Where the order that hides the latency of collectives takes more memory than the chip

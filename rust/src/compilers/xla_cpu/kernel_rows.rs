@@ -67,7 +67,7 @@ impl Cache {
     }
 }
 
-/// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::compiled_peak`]. `counts_accessed`: whether to count what XLA's analysis counts.
+/// The kernels of `program` for the compiler of `target`, block by block; for the parameters see [`super::buffer_assignment::lifetimes::compiled_peak`]. `counts_accessed`: whether to count what XLA's analysis counts.
 pub fn kernel_rows(
     program: &Program,
     works: &mut Works<'_>,

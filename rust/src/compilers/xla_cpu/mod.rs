@@ -26,9 +26,8 @@ pub mod passes;
 pub(crate) mod ragged_rows;
 
 use crate::compilers::compilation::{ChipFacts, Target};
+use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
-use crate::compilers::xla_cpu::buffer_assignment::{lifetimes::allocated_for, liveness::Liveness};
-use crate::compilers::xla_cpu::entry::Entry;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
@@ -38,7 +37,6 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
-use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
 
 /// The peak memory of a program.
@@ -73,27 +71,8 @@ struct Blocks<'p, 'w, 'a> {
     peaks: FxHashMap<BlockId, Peak>,
 }
 
-/// The peak of `program`, whose entry function is `entry`, in the memory space of `target`. `donated` has pairs of the index of a
-/// result and the argument whose buffer it takes.
-pub fn compiled_peak(
-    program: &Program,
-    works: &mut Works<'_>,
-    execution: &Execution,
-    entry: FuncId,
-    donated: &[(usize, ValueId)],
-    target: Target<'_>,
-) -> CompiledPeak {
-    let Some(body) = program.func_body(entry).get() else { return CompiledPeak::default() };
-    let mut blocks = Blocks::new(program, works, execution, entry, target);
-    let (mut peak, entry, _) = blocks.of_entry(body, donated);
-    if target.compiler.allocates_holes() && target.space == Some(Space::Device) {
-        peak.holes = allocated_for(&mut blocks, entry).saturating_sub(peak.bytes);
-    }
-    peak
-}
-
 /// The ops of the entry function of `program` in scheduled order, with the live bytes at each besides arguments. For the parameters
-/// see [`compiled_peak`].
+/// see [`buffer_assignment::lifetimes::compiled_peak`].
 pub fn compiled_order(
     program: &Program,
     works: &mut Works<'_>,
@@ -106,6 +85,15 @@ pub fn compiled_order(
     let mut blocks = Blocks::new(program, works, execution, entry, target);
     let (_, entry, taken) = blocks.of_entry(body, donated);
     blocks.over_time(body, &entry, &taken)
+}
+
+/// The entry function, whose outputs have buffers that the caller keeps.
+struct Entry {
+    graph: Graph,
+    liveness: Liveness,
+    num_arguments: usize,
+    /// The items of results that take no donated buffer.
+    outputs: Vec<u32>,
 }
 
 impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {

@@ -2,7 +2,7 @@
 //!
 //! Time is counted in moments: one for each kernel of the entry function, in scheduled order; an op with blocks inside stands for
 //! the moments of these, once: for a loop the trip with the largest peak, for a `case` all branches, one after the other. The
-//! largest sum of live bytes at a moment is the peak of [`crate::compilers::xla_cpu::compiled_peak`].
+//! largest sum of live bytes at a moment is the peak of [`compiled_peak`].
 
 use crate::compilers::compilation::Target;
 use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
@@ -10,15 +10,15 @@ use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::Span as Taken;
 use crate::compilers::xla_cpu::buffer_assignment::output_buffers::{Rooms, Tenant};
 use crate::compilers::xla_cpu::buffer_assignment::results::made;
-use crate::compilers::xla_cpu::entry::Entry;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, NONE};
-use crate::compilers::xla_cpu::Blocks;
+use crate::compilers::xla_cpu::{Blocks, CompiledPeak, Entry};
 use crate::compilers::Live;
 use crate::error::Span;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
+use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What a buffer is for.
@@ -65,7 +65,7 @@ pub struct Lifetimes {
     pub values: Vec<Lifetime>,
 }
 
-/// The live ranges of the values of `program`; for the parameters see [`crate::compilers::xla_cpu::compiled_peak`].
+/// The live ranges of the values of `program`; for the parameters see [`compiled_peak`].
 pub fn lifetimes(
     program: &Program,
     works: &mut Works<'_>,
@@ -102,8 +102,27 @@ pub fn lifetimes(
     walk.found
 }
 
+/// The peak of `program`, whose entry function is `entry`, in the memory space of `target`. `donated` has pairs of the index of a
+/// result and the argument whose buffer it takes.
+pub fn compiled_peak(
+    program: &Program,
+    works: &mut Works<'_>,
+    execution: &Execution,
+    entry: FuncId,
+    donated: &[(usize, ValueId)],
+    target: Target<'_>,
+) -> CompiledPeak {
+    let Some(body) = program.func_body(entry).get() else { return CompiledPeak::default() };
+    let mut blocks = Blocks::new(program, works, execution, entry, target);
+    let (mut peak, entry, _) = blocks.of_entry(body, donated);
+    if target.compiler.allocates_holes() && target.space == Some(Space::Device) {
+        peak.holes = allocated_for(&mut blocks, entry).saturating_sub(peak.bytes);
+    }
+    peak
+}
+
 /// The bytes that the compiler of `target` allocates besides arguments. For the parameters see
-/// [`crate::compilers::xla_cpu::compiled_peak`].
+/// [`compiled_peak`].
 pub fn allocated(
     program: &Program,
     works: &mut Works<'_>,
@@ -119,10 +138,7 @@ pub fn allocated(
 }
 
 /// The bytes that are allocated for the entry function and all blocks, besides arguments.
-pub(in crate::compilers::xla_cpu) fn allocated_for(
-    blocks: &mut Blocks<'_, '_, '_>,
-    entry: Entry,
-) -> u128 {
+fn allocated_for(blocks: &mut Blocks<'_, '_, '_>, entry: Entry) -> u128 {
     let Entry { graph, liveness, outputs, .. } = entry;
     let program = blocks.builder.program;
     let mut walk = Walk::new(program);

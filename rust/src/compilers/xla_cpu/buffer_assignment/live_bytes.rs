@@ -1,7 +1,6 @@
 //! The ops of a program in scheduled order, with the live bytes at each.
 
-use crate::compilers::xla_cpu::entry::Entry;
-use crate::compilers::xla_cpu::Blocks;
+use crate::compilers::xla_cpu::{Blocks, Entry};
 use crate::index::{BlockId, OpId};
 use rustc_hash::FxHashMap;
 
