@@ -1741,7 +1741,7 @@ class Figures:
         """Bytes of arguments, outputs, and donated outputs, in device or host memory."""
 
     def peak_bytes(self, compiler: str, on_host: bool) -> int:
-        """The peak of live bytes, in device or host memory."""
+        """The peak of live bytes and of :meth:`hole_bytes`, in device or host memory."""
 
     def hole_bytes(self, compiler: str) -> int:
         """The part of the peak of the device that is between buffers."""

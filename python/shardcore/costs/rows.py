@@ -127,7 +127,7 @@ class Rows:
 
     @cached_property
     def peak_bytes(self) -> int:
-        """The peak of live bytes, including arguments."""
+        """The peak of live bytes, including arguments and holes between buffers."""
         return self._figures.peak_bytes(self._compiler, False)
 
     @cached_property

@@ -170,7 +170,7 @@ impl PyFigures {
         let memory = if on_host { &self.cost.host.memory } else { &self.cost.memory };
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
     }
-    /// The peak of live bytes, in the memory of the device or of its host. Computed when first
+    /// The peak of live bytes and holes, in the memory of the device or of its host. Computed when first
     /// requested.
     fn peak_bytes(&self, py: Python<'_>, compiler: &str, on_host: bool) -> u128 {
         self.peak(py, compiler, on_host).bytes

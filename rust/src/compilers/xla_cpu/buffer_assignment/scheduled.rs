@@ -76,14 +76,15 @@ impl Liveness {
             return best;
         }
         let is_early = early_kernels(program, graph);
-        let (order, held) = with_early_starts(graph, &best.order, &is_early);
+        let has_early = is_early.contains(&true);
+        let early = has_early.then(|| with_early_starts(graph, &best.order, &is_early));
+        let order = early.as_ref().map_or(&best.order, |(order, _)| order);
         let hidden = facts.overlapped_bytes.and_then(|memory| {
             let limit = if is_entry { limit(graph, memory, donated) } else { u128::MAX };
             let before = readers_of_overwritten(graph, donated);
-            with_hidden_latency(graph, (&order, limit), &before, &mut Estimator { program, works })
+            with_hidden_latency(graph, (order, limit), &before, &mut Estimator { program, works })
         });
-        let (order, held) = hidden.unwrap_or((order, held));
-        live(order, &held)
+        hidden.or(early).map_or(best, |(order, held)| live(order, &held))
     }
 }
 
