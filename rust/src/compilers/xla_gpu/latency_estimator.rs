@@ -3,7 +3,7 @@
 //!
 //! Source: XLA's `SolLatencyEstimator`, `MatmulInterpolator` and `CollectiveInterpolator`.
 
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::{Outcome, Works};
@@ -13,9 +13,8 @@ const START: f64 = 1.0;
 /// Microseconds of what has no model: copies, loops, sorts; and of calls of libraries.
 const UNKNOWN: f64 = 0.01;
 const LIBRARY: f64 = 10.0;
-/// Bytes per microsecond that kernels read and write, and microseconds that reductions take besides.
-const TRAFFIC: f64 = 2.5e6;
-const REDUCTION: f64 = 0.5;
+/// Bytes per microsecond that kernels read and write.
+const TRAFFIC: f64 = 3.35e6;
 /// The bytes of the smallest collectives of the table; the throughput of smaller ones is that of these.
 const SMALLEST: f64 = 1024.0;
 /// The curve of products: flops per microsecond of long ones, and the flops of one that reaches half as many.
@@ -48,15 +47,19 @@ pub struct Estimator<'p, 'w, 'a> {
 impl Estimator<'_, '_, '_> {
     /// The estimates of kernel `at` of `graph`.
     pub fn estimated(&mut self, graph: &Graph, at: u32) -> Estimated {
-        let Kernel { op, is_op, is_name, .. } = graph.kernels[at as usize];
+        let Kernel { op, is_op, is_name, built, micros, .. } = graph.kernels[at as usize];
         if is_name {
             return Estimated::default();
         }
-        if !is_op {
+        if built == NONE {
             return Estimated { cost: UNKNOWN, ..Estimated::default() };
         }
         let (read, made) = (bytes_read(graph, at), bytes_made(graph, at));
         let name = self.program.op_name(op);
+        if !is_op {
+            let cost = if micros > 0.0 { micros.into() } else { (read + made) / TRAFFIC };
+            return Estimated { cost, ..Estimated::default() };
+        }
         let latency = latency(name, read, made);
         if latency > 0.0 {
             return Estimated { cost: START, latency, has_collectives: false };
@@ -65,7 +68,7 @@ impl Estimator<'_, '_, '_> {
             "stablehlo.dot_general" | "stablehlo.dot" => self.product(op),
             "stablehlo.convolution" | "stablehlo.custom_call" => LIBRARY,
             "stablehlo.sort" => UNKNOWN,
-            "stablehlo.reduce" => REDUCTION + (read + made) / TRAFFIC,
+            _ if micros > 0.0 => micros.into(),
             _ if self.program.num_regions(op) > 0 && self.is_run_inside(op) => UNKNOWN,
             _ => (read + made) / TRAFFIC,
         };

@@ -8,9 +8,10 @@
 //!
 //! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`.
 
-use super::latency_estimator::{Estimated, Estimator};
-use super::memory_pressure::{MemoryPressure, Part};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use super::latency_estimator::Estimator;
+use super::memory_pressure::MemoryPressure;
+use super::schedule_graph::{schedule_graph, Kind, Node};
+use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -22,40 +23,6 @@ const BETWEEN: f64 = 1.0;
 
 /// An order of kernels, and items, each with the position until which it is live.
 pub type Scheduled = (Vec<u32>, Vec<(u32, u32)>);
-
-/// A kernel; or the start of a collective, or what awaits one.
-#[derive(Default)]
-struct Node {
-    itself: u32,
-    what: Estimated,
-    /// The kernel that starts the collective that it awaits; [`NONE`] for other nodes.
-    awaits: u32,
-    /// Whether it only gives a result another name.
-    is_name: bool,
-    /// Whether it reads the result of a collective.
-    reads_collective: bool,
-    /// Microseconds of collectives on the longest path to it.
-    depth: f64,
-    /// Its place in the given order.
-    place: u32,
-    /// The number of its users that have not been placed.
-    waits: u32,
-    /// From when on it may run, and once it is placed, when it runs; in microseconds before the end.
-    ready: f64,
-}
-
-impl Node {
-    fn part(&self) -> Part {
-        if self.awaits == NONE {
-            Part::Kernel(self.itself)
-        } else {
-            Part::End(self.awaits)
-        }
-    }
-    fn starts(&self) -> bool {
-        self.what.latency > 0.0
-    }
-}
 
 /// What a node does for memory, as [`MemoryPressure::relief`] has it.
 type Relief = (i128, bool);
@@ -115,38 +82,7 @@ pub fn with_hidden_latency(
     before: &Rows<u32>,
     estimator: &mut Estimator<'_, '_, '_>,
 ) -> Option<Scheduled> {
-    let count = graph.kernels.len() as u32;
-    let node = |at: u32| {
-        let is_name = graph.makes_names(at);
-        let what = if is_name { Estimated::default() } else { estimator.estimated(graph, at) };
-        Node { itself: at, what, awaits: NONE, is_name, ..Node::default() }
-    };
-    let mut nodes: Vec<Node> = (0..count).map(node).collect();
-    let mut end_of = vec![NONE; graph.kernels.len()];
-    for start in 0..count {
-        if nodes[start as usize].starts() {
-            end_of[start as usize] = nodes.len() as u32;
-            let cost = nodes[start as usize].what.cost;
-            let what = Estimated { cost, ..Estimated::default() };
-            nodes.push(Node { itself: nodes.len() as u32, what, awaits: start, ..Node::default() });
-        }
-    }
-    if nodes.len() == graph.kernels.len() {
-        return None;
-    }
-    let (mut needs, mut seen_by) = (Vec::new(), vec![NONE; nodes.len()]);
-    for at in 0..count {
-        let mut need = |by: u32| {
-            let end = end_of[by as usize];
-            let by = if end == NONE { by } else { end };
-            if by != at && std::mem::replace(&mut seen_by[by as usize], at) != at {
-                needs.push((at, by));
-            }
-        };
-        graph.for_each_need(at, &mut need);
-        before.row(at).iter().copied().for_each(need);
-    }
-    needs.extend((count..).zip(&nodes[count as usize..]).map(|(end, node)| (end, node.awaits)));
+    let (nodes, needs) = schedule_graph(graph, before, estimator)?;
     let mut scheduler = Scheduler::new(nodes, &needs, order, MemoryPressure::new(graph, limit));
     let mut reversed = Vec::with_capacity(scheduler.nodes.len());
     while let Some(node) = scheduler.best() {
@@ -162,10 +98,12 @@ pub fn with_hidden_latency(
 fn scheduled(graph: &Graph, nodes: &[Node], placed: &[u32]) -> Scheduled {
     let (mut order, mut held) = (Vec::with_capacity(graph.kernels.len()), Vec::new());
     for &node in placed {
-        let start = nodes[node as usize].awaits;
-        if start == NONE {
+        let kind = nodes[node as usize].kind;
+        if (node as usize) < graph.kernels.len() {
             order.push(node);
-        } else if !graph.overwrites(start) {
+        }
+        let Kind::End(start) = kind else { continue };
+        if !graph.overwrites(start) {
             // What is written over its operand holds it anyway.
             let until = (order.len() as u32).saturating_sub(1);
             held.extend(graph.reads(start).iter().map(|it| (graph.stored_as(it.item), until)));
@@ -215,15 +153,19 @@ impl<'g> Scheduler<'g> {
             place += 1;
         };
         let mut is_placed = vec![false; self.nodes.len()];
+        let mut left = Vec::new();
         for &kernel in order {
-            for &need in self.needs.row(kernel) {
-                if !std::mem::replace(&mut is_placed[need as usize], true) {
+            left.extend(self.needs.row(kernel).iter().map(|&need| (need, false)));
+            while let Some((need, is_ready)) = left.pop() {
+                if is_ready {
                     set(&mut self.nodes, &self.needs, need);
+                } else if !std::mem::replace(&mut is_placed[need as usize], true) {
+                    left.push((need, true));
+                    left.extend(self.needs.row(need).iter().map(|&need| (need, false)));
                 }
             }
             for &need in self.needs.row(kernel) {
-                self.nodes[kernel as usize].reads_collective |=
-                    self.nodes[need as usize].awaits != NONE;
+                self.nodes[kernel as usize].reads_collective |= self.nodes[need as usize].ends();
             }
             is_placed[kernel as usize] = true;
             set(&mut self.nodes, &self.needs, kernel);
@@ -237,11 +179,11 @@ impl<'g> Scheduler<'g> {
     /// Adds `node`, whose users have all been placed.
     fn enqueue(&mut self, node: u32) {
         let own = &self.nodes[node as usize];
-        if own.is_name {
+        if own.is_name() {
             self.names.push(node);
             return;
         }
-        let queue = if own.awaits == NONE { &mut self.others } else { &mut self.ends };
+        let queue = if own.ends() { &mut self.ends } else { &mut self.others };
         if own.ready > self.time {
             queue.later.push(Reverse((own.ready.to_bits(), own.place, node)));
             self.future.push(Reverse(own.ready.to_bits()));
@@ -270,6 +212,9 @@ impl<'g> Scheduler<'g> {
         let left = self.others.now.pop_last().or_else(|| self.ends.now.pop_last());
         left.map(|(_, _, node)| node)
     }
+    fn relief(&self, node: &Node) -> Relief {
+        node.part().map_or_else(Relief::default, |part| self.memory.relief(part))
+    }
     /// The most that any node that is ready does for memory.
     fn most_relief(&self) -> Relief {
         let ends = (!self.is_busy).then_some(&self.ends);
@@ -280,7 +225,7 @@ impl<'g> Scheduler<'g> {
         });
         let nodes = ready.map(|entry| &self.nodes[entry.2 as usize]);
         let may_run = |node: &&Node| !(self.is_busy && node.what.has_collectives);
-        let reliefs = nodes.filter(may_run).map(|node| self.memory.relief(node.part()));
+        let reliefs = nodes.filter(may_run).map(|node| self.relief(node));
         reliefs.max().unwrap_or_default()
     }
     /// Removes the best node of a queue; of those that do as much for memory as is `wanted`, unless there are none.
@@ -292,7 +237,7 @@ impl<'g> Scheduler<'g> {
         loop {
             let entries = std::mem::take(&mut queue(self).now);
             let found = self.best_now(&entries, |node| {
-                let is_wanted = wanted.is_none_or(|it| self.memory.relief(node.part()) == it);
+                let is_wanted = wanted.is_none_or(|it| self.relief(node) == it);
                 is_wanted && !(self.is_busy && node.what.has_collectives)
             });
             let mut own = std::mem::take(queue(self));
@@ -349,7 +294,9 @@ impl<'g> Scheduler<'g> {
                 return fits.0;
             }
         }
-        let frees = |node: &Node| self.memory.is_high() && self.memory.change(node.part()).0 < 0;
+        let frees = |node: &Node| {
+            self.memory.is_high() && node.part().is_some_and(|part| self.memory.change(part).0 < 0)
+        };
         let key =
             |node: &Node| (node.reads_collective, self.lets_run(node), frees(node), node.place);
         key(node) > key(other)
@@ -363,22 +310,25 @@ impl<'g> Scheduler<'g> {
     fn place(&mut self, node: u32) {
         let own = &mut self.nodes[node as usize];
         let part = own.part();
-        if own.awaits != NONE {
+        if own.ends() {
             self.is_busy = true;
         } else if own.starts() {
             self.is_busy = false;
         }
         own.ready = own.ready.max(self.time);
         let (at, cost) = (own.ready, own.what.cost);
+        let between = if own.kind == Kind::Results { 0.0 } else { BETWEEN };
         self.time = at + cost;
-        self.memory.place(part);
+        if let Some(part) = part {
+            self.memory.place(part);
+        }
         while self.future.peek().is_some_and(|&Reverse(time)| f64::from_bits(time) < self.time) {
             self.future.pop();
         }
         for index in 0..self.needs.row(node).len() {
             let need = self.needs.row(node)[index];
             let own = &mut self.nodes[need as usize];
-            own.ready = own.ready.max(at + own.what.latency.max(BETWEEN));
+            own.ready = own.ready.max(at + own.what.latency.max(between));
             own.waits -= 1;
             if own.waits == 0 {
                 own.ready = own.ready.max(self.time);

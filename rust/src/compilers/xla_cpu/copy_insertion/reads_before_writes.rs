@@ -234,7 +234,7 @@ mod tests {
     /// A graph of `count` kernels with one result each; kernels read the results that the `edges` lead from.
     fn graph(count: u32, edges: &[(u32, u32)]) -> Graph {
         let op = OpId::from_index(0);
-        let kernel = Kernel { op, is_elementwise: false, is_op: true, is_name: false, built: NONE };
+        let kernel = Kernel { is_op: true, ..Kernel::copy_for(op) };
         let item = |made_by| {
             let value = ValueId::from_index(made_by as usize);
             Item { value, bytes: 1, made_by, name_of: NONE, over: NONE }

@@ -8,12 +8,11 @@ use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, Use, 
 use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayouts;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::dot_merger::merged_dots;
-use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
+use crate::compilers::xla_gpu::priority_fusion::{fused as find_fused, TakenIn};
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
@@ -24,7 +23,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 use crate::work::spaces::Space;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A value that a walk has yet to visit.
 #[derive(Clone, Copy)]
@@ -60,6 +59,12 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) reshaped_results: FxHashMap<ValueId, u32>,
     /// The copies of the operands of products that reductions take in.
     pub(in crate::compilers::xla_cpu) taken_in: FxHashMap<OpId, Vec<u32>>,
+    /// What products compute of their operands themselves.
+    pub(in crate::compilers::xla_cpu) in_products: TakenIn,
+    /// Seconds of the kernels that compute values, on GPUs.
+    pub(in crate::compilers::xla_cpu) seconds: FxHashMap<ValueId, f64>,
+    /// Items that hold arrays one after the other.
+    pub(in crate::compilers::xla_cpu) flat: FxHashSet<u32>,
     /// For groups of merged dots the items of their concatenated operands, and of their results.
     pub(in crate::compilers::xla_cpu) concatenations: FxHashMap<u32, u32>,
     pub(in crate::compilers::xla_cpu) merged_results: FxHashMap<u32, u32>,
@@ -98,10 +103,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             layouts.carried = CarriedLayouts::new(program, works, &mut layouts, functions);
         }
         let mut storage = Storage::new(program, works, &mut layouts, functions);
-        let mut joined = FxHashMap::default();
+        let (mut joined, mut in_products) = (FxHashMap::default(), TakenIn::default());
+        let mut seconds = FxHashMap::default();
         if compiler.fuses_by_priority() {
             let fused =
                 fused.get_or_init(|| find_fused(program, works, &mut layouts, &storage, functions));
+            in_products.clone_from(&fused.taken_in);
+            seconds.clone_from(&fused.seconds);
             for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
             }
@@ -134,6 +142,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             places: FxHashMap::default(),
             reshaped_results: FxHashMap::default(),
             taken_in: FxHashMap::default(),
+            in_products,
+            seconds,
+            flat: FxHashSet::default(),
             concatenations: FxHashMap::default(),
             merged_results: FxHashMap::default(),
             transposed: FxHashMap::default(),
@@ -187,7 +198,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         is_op: bool,
     ) -> u32 {
         let built = self.graph.kernels.len() as u32;
-        self.graph.kernels.push(Kernel { op, is_elementwise, is_op, is_name: false, built });
+        let kernel = Kernel { is_elementwise, is_op, built, ..Kernel::copy_for(op) };
+        self.graph.kernels.push(kernel);
         built
     }
     /// A reshape and the like is something that runs only if what reads it does not fuse.
@@ -273,52 +285,6 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             }
         }
     }
-    /// The bytes of what `op` writes before its result is taken from that.
-    pub(in crate::compilers::xla_cpu) fn whole_bytes(&mut self, op: OpId) -> u128 {
-        let program = self.program;
-        let value = program.result(op, 0);
-        let is_wide = self.layouts.widens(program, self.works, op, value);
-        let parts = self.layouts.split_k(program, self.works, op);
-        if parts > 1 {
-            // Each part is a sum of 32 bits.
-            return self.works.tensors.of(value).elements.saturating_mul(4).saturating_mul(parts);
-        }
-        // Hosts reduce the whole, of which each device keeps a part.
-        let is_expanded = is_expanded_scatter(program, self.layouts.compiler(), op);
-        let whole = if is_expanded { program.operand(op, 0) } else { value };
-        self.bytes(whole).saturating_mul(if is_wide { 2 } else { 1 })
-    }
-    /// Makes `value`, the result of a convolution with groups of images: `kernel` computes all pairs of groups, those that are
-    /// not on the diagonal are masked, and what is left is added up.
-    fn add_pairs(&mut self, op: OpId, value: ValueId, mut kernel: u32) {
-        let groups = self.layouts.image_groups(self.program, op);
-        let bytes = self.whole_bytes(op).saturating_mul(groups);
-        for _ in 0..2 {
-            let pairs = self.make(value, bytes, kernel);
-            kernel = self.kernel(op, false, false);
-            self.reads.push((kernel, Read::whole(pairs)));
-        }
-        let bytes = self.bytes(value);
-        self.make(value, bytes, kernel);
-    }
-    /// Makes `value`, the result of a reduction in two steps, of the first of which `kernel` leaves so many elements.
-    fn add_second_step(&mut self, op: OpId, (value, left): (ValueId, u128), kernel: u32) {
-        let tensor = self.works.tensors.of(value);
-        let (bytes, elements) = (tensor.bytes, tensor.elements.max(1));
-        let first = self.make(value, (bytes / elements).saturating_mul(left), kernel);
-        let kernel = self.kernel(op, false, false);
-        self.reads.push((kernel, Read::whole(first)));
-        self.make(value, bytes, kernel);
-    }
-    /// Takes `value`, the result of `op`, from the item `whole`, unless what reads it does.
-    pub(in crate::compilers::xla_cpu) fn add_tail(&mut self, op: OpId, value: ValueId, whole: u32) {
-        if self.storage.is_written(value) {
-            let kernel = self.kernel(op, false, false);
-            self.reads.push((kernel, Read::whole(whole)));
-            let bytes = self.bytes(value);
-            self.make(value, bytes, kernel);
-        }
-    }
     /// For each operand of `op` its copy in the order in which `op` reads it; [`NONE`] if that is not needed.
     pub(in crate::compilers::xla_cpu) fn copies_for(&mut self, op: OpId) -> Vec<u32> {
         let program = self.program;
@@ -333,6 +299,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         for (index, value) in program.operands(op).enumerate() {
             let value = self.storage.equal.first(value);
+            if self.in_products.contains_key(&(op, index as u32)) {
+                copies.push(NONE);
+                continue;
+            }
             if let Some(joined) = self.concatenated(op, index) {
                 copies.push(joined);
                 continue;

@@ -73,7 +73,9 @@ impl Builder<'_, '_, '_> {
     ) {
         self.graph.ops.push((op, set.last));
         self.note_joined(set.last, op);
+        let first = self.reads.len();
         self.read_operands(set.first, op, &[]);
+        self.reads[first..].iter_mut().for_each(|(_, read)| read.view |= 1);
         let value = self.program.result(op, 0);
         let bytes = self.bytes(value);
         let counted = self.in_space(value, bytes);
@@ -84,7 +86,8 @@ impl Builder<'_, '_, '_> {
         let slice = self.kernel(op, false, false);
         let part = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.reads.push((slice, Read { bytes: part, ..Read::whole(set.flat[1]) }));
-        self.make(value, bytes, slice);
+        let part = self.make(value, bytes, slice);
+        self.flat.insert(part);
     }
     /// Records that `kernel` computes `op`, too.
     fn note_joined(&mut self, kernel: u32, op: OpId) {

@@ -29,6 +29,8 @@ pub struct Read {
     pub item: u32,
     /// Whether it is elementwise: an element is read only for the element of the result at the same index.
     pub is_elementwise: bool,
+    /// The dims in which it is read, if they are not its own: a hash of them, or 0.
+    pub view: u16,
     /// An upper bound of the bytes that are read, through slices and gathers; [`u64::MAX`] for all of them.
     pub bytes: u64,
 }
@@ -36,7 +38,7 @@ pub struct Read {
 impl Read {
     /// A read of all of `item`, in any order.
     pub const fn whole(item: u32) -> Self {
-        Self { item, is_elementwise: false, bytes: u64::MAX }
+        Self { item, is_elementwise: false, view: 0, bytes: u64::MAX }
     }
 }
 
@@ -64,12 +66,14 @@ pub struct Kernel {
     pub is_name: bool,
     /// Its index before copies were inserted; [`NONE`] for an inserted copy.
     pub built: u32,
+    /// Microseconds that it takes by the model from which XLA for GPUs decides what to fuse; 0 if that has none.
+    pub micros: f32,
 }
 
 impl Kernel {
     /// A copy of an operand of `op`.
     pub const fn copy_for(op: OpId) -> Self {
-        Self { op, is_elementwise: false, is_op: false, is_name: false, built: NONE }
+        Self { op, is_elementwise: false, is_op: false, is_name: false, built: NONE, micros: 0.0 }
     }
 }
 

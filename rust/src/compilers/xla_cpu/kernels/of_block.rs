@@ -88,8 +88,18 @@ impl Builder<'_, '_, '_> {
         self.finish()
     }
     fn finish(&mut self) -> Graph {
-        let Graph { kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
+        let Graph { mut kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
         let mut reads = std::mem::take(&mut self.reads);
+        for item in items.iter().filter(|item| item.made_by != NONE) {
+            if let Some(seconds) = self.seconds.get(&item.value) {
+                let micros = &mut kernels[item.made_by as usize].micros;
+                *micros = micros.max((seconds * 1e6) as f32);
+            }
+        }
+        for (_, read) in reads.iter_mut().filter(|(_, read)| self.flat.contains(&read.item)) {
+            read.view |= 1;
+        }
+        self.flat.clear();
         if !self.kernel_of_joined.is_empty() {
             // One result of a kernel may be computed of another.
             reads.retain(|(kernel, read)| items[read.item as usize].made_by != *kernel);

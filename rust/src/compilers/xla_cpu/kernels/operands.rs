@@ -8,6 +8,8 @@ use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
+use rustc_hash::{FxHashSet, FxHasher};
+use std::hash::Hasher;
 
 impl Builder<'_, '_, '_> {
     /// The kernel that computes `op`: its own, or one that also computes other ops (multi-output fusion).
@@ -45,6 +47,9 @@ impl Builder<'_, '_, '_> {
             let copy = copies.get(index).copied().unwrap_or(NONE);
             if copy != NONE {
                 self.reads.push((kernel, Read::whole(copy)));
+            } else if let Some(computed) = self.in_products.get(&(op, index as u32)) {
+                let computed = computed.clone();
+                self.read_in_product(kernel, (op, index as u32), &computed);
             } else if fuses {
                 let bytes = self.bytes_of_window(op, facts);
                 let user = (op, index as u32);
@@ -74,7 +79,8 @@ impl Builder<'_, '_, '_> {
                 let item = if is_product { self.item(value) } else { self.item_in_own_dims(value) };
                 if item != NONE {
                     let is_elementwise = self.is_in_place(op);
-                    self.reads.push((kernel, Read { is_elementwise, ..Read::whole(item) }));
+                    let view = if is_product { self.view(op, index) } else { 0 };
+                    self.reads.push((kernel, Read { is_elementwise, view, ..Read::whole(item) }));
                 } else if program.kind(op) == OpKind::While {
                     // What is moved into the body reads its own operands there.
                     self.walk(kernel, value, false);
@@ -91,6 +97,67 @@ impl Builder<'_, '_, '_> {
                 }
             }
         }
+    }
+    /// Adds the items that `kernel`, that of a product, reads for this operand, where it computes the values `computed` itself.
+    fn read_in_product(&mut self, kernel: u32, (op, index): (OpId, u32), computed: &[ValueId]) {
+        let program = self.program;
+        let Some(value) = program.operands(op).nth(index as usize) else { return };
+        let value = self.storage.equal.first(value);
+        let folded = self.layouts.folded_into(program, self.works, op, (index as usize, value));
+        let view = self.view(op, index as usize);
+        let (mut left, mut seen) = (vec![folded.unwrap_or(value)], FxHashSet::default());
+        while let Some(value) = left.pop() {
+            let value = self.storage.equal.first(value);
+            if !seen.insert(value) {
+                continue;
+            }
+            if let Some(made_by) = program.defining_op(value).filter(|_| computed.contains(&value))
+            {
+                if let Some(fused) = &mut self.fused {
+                    fused.push((kernel, made_by));
+                }
+                left.extend(program.operands(made_by));
+            } else if self.item(value) != NONE {
+                self.reads.push((kernel, Read { view, ..Read::whole(self.item(value)) }));
+            }
+        }
+    }
+    /// A hash of the dims in which `op`, a product, reads operand `index` on GPUs: those of matrices; 0 if they are the operand's own.
+    fn view(&mut self, op: OpId, index: usize) -> u16 {
+        let Self { program, works, layouts, .. } = self;
+        if !layouts.compiler().fuses_by_priority() {
+            return 0;
+        }
+        let value = program.operand(op, index);
+        let parts = layouts.split_k(program, works, op);
+        let Some([batch, free, contracting]) = layouts.dims_of_dot(program, op, index) else {
+            return 0;
+        };
+        let Some(sizes) = works.tensors.of(value).dims.as_deref() else { return 0 };
+        let is_name = program
+            .defining_op(value)
+            .is_some_and(|made_by| self.storage.facts.has(made_by, Fact::NAME));
+        if parts <= 1 && free.len() <= 1 && contracting.len() <= 1 && !is_name {
+            return 0;
+        }
+        // Dims of one kind that are adjacent are one.
+        let kind = |dim: usize| match (batch.contains(&dim), free.contains(&dim)) {
+            (true, _) => dim + 2,
+            (_, is_free) => usize::from(is_free),
+        };
+        let mut merged: Vec<(usize, i64)> = Vec::new();
+        for (dim, &size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
+            match merged.last_mut() {
+                Some((last, whole)) if *last == kind(dim) => *whole *= size,
+                _ => merged.push((kind(dim), size)),
+            }
+        }
+        let mut hash = FxHasher::default();
+        for (kind, size) in merged {
+            hash.write_i64(size);
+            hash.write_u128(if kind == 0 { parts } else { 1 });
+        }
+        (hash.finish() >> 40) as u16 | 1
     }
     /// Whether `op`, a dot, fuses the producer of its operand `value`.
     fn fuses_into_product(&self, op: OpId, value: ValueId) -> bool {
@@ -202,7 +269,7 @@ impl Builder<'_, '_, '_> {
                                     || self.layouts.moves_result(program, self.works, op)))
                     };
                     let is_elementwise = is_elementwise && made_by.is_none_or(is_in_order);
-                    self.reads.push((kernel, Read { item, is_elementwise, bytes }));
+                    self.reads.push((kernel, Read { item, is_elementwise, view: 0, bytes }));
                     self.note_use(kernel, item, visit.user);
                 }
                 None => {}

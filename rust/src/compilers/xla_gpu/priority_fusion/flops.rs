@@ -5,6 +5,22 @@
 /// Cycles of an op that was not profiled.
 const DEFAULT: f64 = 3.0;
 
+/// Whether the chip has the op `name` for `bf16`.
+///
+/// Source: XLA's `GpuFloatSupport`.
+fn is_native(name: &str) -> bool {
+    matches!(
+        name,
+        "stablehlo.add"
+            | "stablehlo.subtract"
+            | "stablehlo.multiply"
+            | "stablehlo.maximum"
+            | "stablehlo.minimum"
+            | "stablehlo.exponential"
+            | "stablehlo.log"
+    )
+}
+
 /// Cycles of the op `name` for one element of type `element`.
 pub fn flops_of_element(name: &str, element: &str) -> f64 {
     let [f32s, f16s, f64s] = match name.strip_prefix("stablehlo.").unwrap_or(name) {
@@ -27,6 +43,8 @@ pub fn flops_of_element(name: &str, element: &str) -> f64 {
     };
     match (element, name) {
         ("f32", _) => f32s,
+        // Those that the chip has for no `bf16` are computed as `f32`.
+        ("bf16", name) if !is_native(name) => f32s,
         ("f16", _) => f16s,
         ("f64", _) => f64s,
         ("i32", "stablehlo.divide") => 297.0,

@@ -9,27 +9,34 @@
 mod can_fuse;
 mod expression;
 mod flops;
+mod gemm_fusion;
 pub(in crate::compilers) mod hero;
 mod multi_output_fusion;
 mod nodes;
 mod op_expressions;
 mod performance_model;
 mod softmax_rewriter;
+mod tile_order;
 pub(in crate::compilers) mod topological_order;
 
 use self::can_fuse::can_fuse;
+pub use self::gemm_fusion::TakenIn;
+use self::hero::Hero;
 use self::multi_output_fusion::{joined, Joined};
-pub use self::nodes::is_run;
 use self::nodes::{nodes_of, Given, Kind, Node};
 use self::performance_model::{fused_seconds, seconds, LAUNCH};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::merged_dots::MergedDots;
 use crate::index::{BlockId, OpId, ValueId};
-use crate::ir::Program;
+use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::seconds::Seconds;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
+
+/// Seconds of a kernel that XLA does not estimate.
+const UNKNOWN: f64 = 1e-8;
 
 /// The fusion decisions for a program.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +47,10 @@ pub struct Fused {
     pub joined: Vec<Vec<ValueId>>,
     /// The dots that are merged.
     pub merged: MergedDots,
+    /// What products compute of their operands.
+    pub taken_in: TakenIn,
+    /// Seconds of the kernels that compute these values.
+    pub seconds: FxHashMap<ValueId, f64>,
 }
 
 /// How a value that is a candidate for fusion is stored.
@@ -69,12 +80,20 @@ pub fn fused(
             for region in program.op_regions(op) {
                 let blocks: Vec<BlockId> = program.region_blocks(region).collect();
                 for block in blocks.into_iter().filter(|&block| is_run(program, block)) {
-                    found.add(&Queue::run(nodes_of(&mut given, block)));
+                    let (nodes, taken_in) = nodes_of(&mut given, block);
+                    found.taken_in.extend(taken_in);
+                    found.add(&Queue::run(nodes));
                 }
             }
         }
     }
     found
+}
+
+/// Whether `block` is executed, rather than the computation of a reduction or the like.
+pub fn is_run(program: &Program, block: BlockId) -> bool {
+    let owner = program.kind(program.block_parent_op(block));
+    matches!(owner, OpKind::Func | OpKind::While | OpKind::Case | OpKind::If)
 }
 
 impl Fused {
@@ -84,6 +103,12 @@ impl Fused {
             let (is_written, is_fused) = (!node.is_gone, node.is_fused);
             let stored = node.value.map(|value| Stored { value, is_written, is_fused });
             self.stored.extend(stored);
+            if let Some(value) = node.value.filter(|_| is_written) {
+                // Of a reduction in two steps it is the first one that matters.
+                let known = self.seconds.entry(value).or_default();
+                let is_tiled = node.expression.hero == Hero::Tiled;
+                *known = known.max(if is_tiled { UNKNOWN } else { node.seconds });
+            }
         }
         for Joined { written, inner } in joined(nodes) {
             let value = |at: u32| nodes[at as usize].value;

@@ -2,6 +2,7 @@
 
 use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
+use super::gemm_fusion::TakenIn;
 use super::hero::{Hero, Reduction, SIGNIFICANT};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
@@ -49,6 +50,8 @@ pub struct Node {
     pub is_gone: bool,
     /// Whether it is the last step of a reduction in two steps.
     pub is_last_step: bool,
+    /// The product that it computes, if it is the kernel of one.
+    pub product: Option<OpId>,
     /// Seconds of the kernel.
     pub seconds: f64,
     /// The sum of what its users would save, and the number of users into which it can be fused.
@@ -85,8 +88,8 @@ pub struct Nodes<'g, 'n, 'a> {
     pub scalars: FxHashMap<ValueId, u32>,
 }
 
-/// The nodes of `block`.
-pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
+/// The nodes of `block`, and what its products compute of their operands.
+pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> (Vec<Node>, TakenIn) {
     let program = given.program;
     let (of_value, slices, scalars) = Default::default();
     let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices, scalars };
@@ -94,9 +97,10 @@ pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> Vec<Node> {
         made.add_op(op);
     }
     made.note_users();
+    let taken_in = made.fuse_into_products();
     made.drop_unused_slices();
     made.rewrite_normalizations(program.block_ops(block));
-    made.nodes
+    (made.nodes, taken_in)
 }
 
 impl Nodes<'_, '_, '_> {
@@ -158,6 +162,7 @@ impl Nodes<'_, '_, '_> {
             is_fused: false,
             is_gone: false,
             is_last_step: false,
+            product: None,
             seconds: 0.0,
             saved: 0.0,
             num_taking: 0,
@@ -225,7 +230,9 @@ impl Nodes<'_, '_, '_> {
         let is_last = last.is_some();
         let kind = if is_last { Kind::Fusible } else { kind };
         let at = self.push(kind, value, last.unwrap_or(expression));
+        let is_product = kind == Kind::Apart && facts.has(Fact::PRODUCT);
         self.nodes[at as usize].is_last_step = is_last;
+        self.nodes[at as usize].product = is_product.then_some(op);
         if program.kind(op) == OpKind::Reduce && !is_last {
             let read = self.given.works.tensors.of(program.operand(op, 0)).elements as f64;
             self.nodes[at as usize].looped = read;
@@ -292,6 +299,7 @@ impl Nodes<'_, '_, '_> {
             return None;
         }
         let at = self.push(Kind::Apart, None, expression.clone());
+        self.nodes[at as usize].product = Some(op);
         if parts <= 1 {
             let bytes = self.given.works.tensors.bytes(value) as f64;
             self.nodes[at as usize].bytes = bytes;
@@ -386,10 +394,4 @@ impl Nodes<'_, '_, '_> {
             ValueDef::Arg(owner) => owner == self.block,
         }
     }
-}
-
-/// Whether `block` is executed, rather than the computation of a reduction or the like.
-pub fn is_run(program: &Program, block: BlockId) -> bool {
-    let owner = program.kind(program.block_parent_op(block));
-    matches!(owner, OpKind::Func | OpKind::While | OpKind::Case | OpKind::If)
 }
