@@ -249,3 +249,94 @@ def test_the_command_line_shows_them(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main([*command, "--memory"])
     assert "--kernels takes one program" in capsys.readouterr().err
+
+
+MATRIX = "tensor<512x512xf32>"
+LAYER_NORM = """func.func @main(%x: tensor<64x256xf32>, %none: tensor<i32>) -> tensor<64x256xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %nan = stablehlo.constant dense<0x7FC00000> : tensor<64x1xf32>
+  %size = stablehlo.constant dense<256.0> : tensor<f32>
+  %left_out = stablehlo.convert %NONE : (tensor<i32>) -> tensor<f32>
+  %left = stablehlo.subtract %size, %left_out : tensor<f32>
+  %is_left = stablehlo.compare GT, %left, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %sizes = stablehlo.broadcast_in_dim %left, dims = [] : (tensor<f32>) -> tensor<64x1xf32>
+  %squares = stablehlo.multiply %x, %x : tensor<64x256xf32>
+  %sum = stablehlo.reduce(%squares init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<64x256xf32>, tensor<f32>) -> tensor<64xf32>
+  %sums = stablehlo.reshape %sum : (tensor<64xf32>) -> tensor<64x1xf32>
+  %mean = stablehlo.divide %sums, %sizes : tensor<64x1xf32>
+  %known = stablehlo.select %is_left, %mean, %nan : tensor<i1>, tensor<64x1xf32>
+  %again = stablehlo.reduce(%known init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<64x1xf32>, tensor<f32>) -> tensor<64xf32>
+  %root = stablehlo.rsqrt %again : tensor<64xf32>
+  %rows = stablehlo.broadcast_in_dim %root, dims = [0] : (tensor<64xf32>) -> tensor<64x256xf32>
+  %result = stablehlo.multiply %x, %rows : tensor<64x256xf32>
+  return %result : tensor<64x256xf32>
+}"""
+
+
+def test_a_norm_whose_degrees_of_freedom_are_constants_is_one_kernel() -> None:
+    # As `jnp.var` writes it: what is selected is known, and a reduction of one element is none.
+    constant = "%zeros = stablehlo.constant dense<0> : tensor<i32>"
+    known = LAYER_NORM.replace("  %left_out", f"  {constant}\n  %left_out", 1)
+    found = Module.parse(known.replace("%NONE", "%zeros")).propagate().cost("h100").kernels
+    assert [row.value for row in found] == ["%result"]
+    given = Module.parse(LAYER_NORM.replace("%NONE", "%none")).propagate().cost("h100").kernels
+    assert len(given) > 1
+
+
+def product(before: str, left: str = "%y") -> list[tuple[str, int]]:
+    """The kernels of a product of what is computed before it: values, and bytes that are read."""
+    text = f"""func.func @main(%x: {MATRIX}, %z: {MATRIX}, %w: {MATRIX}, %b: tensor<512xf32>)
+        -> ({MATRIX}, {MATRIX}) {{
+      %zero = stablehlo.constant dense<0.0> : {MATRIX}
+      {before}
+      %0 = stablehlo.dot_general {left}, %w, contracting_dims = [1] x [0]
+        : ({MATRIX}, {MATRIX}) -> {MATRIX}
+      %1 = stablehlo.negate %0 : {MATRIX}
+      return %1, %0 : {MATRIX}, {MATRIX}
+    }}"""
+    found = Module.parse(text).propagate().cost("h100").kernels
+    return [
+        (row.value, row.read_bytes)
+        for row in found
+        if row.value in ("%0", "%y") and not row.is_copy
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "is_fused"),
+    [
+        (f"%y = stablehlo.maximum %x, %zero : {MATRIX}", True),
+        (f"%y = stablehlo.exponential %x : {MATRIX}", True),
+        (f"%y = stablehlo.add %x, %z : {MATRIX}", True),
+        (f"%s = stablehlo.negate %z : {MATRIX}\n%y = stablehlo.add %x, %s : {MATRIX}", False),
+        (f"%y = stablehlo.sign %x : {MATRIX}", False),
+        (
+            f"%c = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<512xf32>) -> {MATRIX}\n"
+            f"%y = stablehlo.multiply %x, %c : {MATRIX}",
+            True,
+        ),
+    ],
+)
+def test_a_product_computes_its_operands_if_it_reads_no_more_then(
+    before: str, is_fused: bool
+) -> None:
+    # Two arrays instead of one are worth it only if they are arguments that nothing else reads.
+    assert ("%y" in dict(product(before))) != is_fused
+
+
+def test_a_product_leaves_what_others_read_in_memory() -> None:
+    # The other user reads %y, which is written for it; the product computes it again.
+    shared = f"%y = stablehlo.maximum %x, %zero : {MATRIX}"
+    text = f"""func.func @main(%x: {MATRIX}, %w: {MATRIX}) -> ({MATRIX}, {MATRIX}) {{
+      %zero = stablehlo.constant dense<0.0> : {MATRIX}
+      {shared}
+      %0 = stablehlo.dot_general %y, %w, contracting_dims = [1] x [0]
+        : ({MATRIX}, {MATRIX}) -> {MATRIX}
+      return %0, %y : {MATRIX}, {MATRIX}
+    }}"""
+    found = Module.parse(text).propagate().cost("h100").kernels
+    ops = {row.value: [name for name, _ in row.ops] for row in found if not row.is_copy}
+    assert "stablehlo.maximum" in ops["%y"]
+    assert "stablehlo.maximum" in ops["%0"]

@@ -227,6 +227,12 @@ impl Finder<'_> {
         if program.num_regions(op) == 0 {
             return fact;
         }
+        if reduces_nothing(program, works, layouts, op) {
+            let is_alike = may_be_equal(program, works, op);
+            return fact
+                .with(Fact::NAME.or(Fact::PLACE_BY_PLACE), true)
+                .with(Fact::ALIKE, is_alike);
+        }
         let is_selected = layouts.compiler().fuses_products() && is_one_hot(program, op);
         fact.with(Fact::CAPTURES, captures(program, op))
             .with(Fact::FUSES.or(Fact::POINTWISE).or(Fact::PURE), is_selected)
@@ -276,6 +282,23 @@ fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
     let inner = if program.num_regions(op) > 0 { first_inside(program, op) } else { OpId::NONE };
     let inner = inner.get().map_or(StrId::NONE, |inner| program.op_name_id(inner));
     Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result, inner })
+}
+
+/// Whether `op` is a reduction of dims of size one, which XLA reshapes.
+fn reduces_nothing(
+    program: &Program,
+    works: &mut Works<'_>,
+    layouts: &mut Layouts,
+    op: OpId,
+) -> bool {
+    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+        return false;
+    }
+    let Some(sizes) = works.tensors.of(program.operand(op, 0)).dims.as_deref() else {
+        return false;
+    };
+    let is_one = |&dim: &usize| sizes.get(dim) == Some(&1);
+    layouts.reduced(program, op).is_some_and(|dims| dims.iter().all(is_one))
 }
 
 /// The first op of the first region of `op`.

@@ -6,6 +6,7 @@
 //! Source: XLA's `HloCSE`, `OptimizationBarrierExpander`; `AlgebraicSimplifier` for a `reduce_precision` to the precision of its
 //! operand.
 
+use super::algebraic_simplifier::AlgebraicSimplifier;
 use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
@@ -28,6 +29,7 @@ pub struct Search<'p> {
     /// The name of `reduce_precision`, which is dropped if it keeps the precision of its operand.
     rounding: Option<StrId>,
     drops_barriers: bool,
+    simplifier: AlgebraicSimplifier,
     equal: Equal,
 }
 
@@ -39,6 +41,7 @@ impl<'p> Search<'p> {
             known: Known::new(program.num_op_ids()),
             rounding: program.strings().find("stablehlo.reduce_precision"),
             drops_barriers,
+            simplifier: AlgebraicSimplifier::new(program),
             equal: Equal((0..program.num_value_ids()).map(ValueId::from_index).collect()),
         }
     }
@@ -52,6 +55,10 @@ impl<'p> Search<'p> {
             for (operand, result) in program.operands(op).zip(program.op_results(op)) {
                 equal.0[result.index()] = equal.first(operand);
             }
+            return false;
+        }
+        if let Some(same) = self.simplifier.same_as(program, op) {
+            equal.0[program.result(op, 0).index()] = equal.first(same);
             return false;
         }
         let makes = makes(program, op, function(program, op));

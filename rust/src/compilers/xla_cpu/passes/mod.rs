@@ -3,6 +3,7 @@
 //! Each file is named after the pass that it models. [`simplification`] returns a rewritten copy of the program; the others mostly
 //! say what the pass would find.
 
+pub mod algebraic_simplifier;
 pub mod collective_combiner;
 pub mod combined_sets;
 pub mod common_subexpressions;
