@@ -49,7 +49,8 @@ pub struct Node {
     pub is_gone: bool,
     /// Whether it is the last step of a reduction in two steps.
     pub is_last_step: bool,
-    /// Seconds of the kernel.
+    /// Blocks of threads of the kernel, threads in each, and its seconds, as last measured.
+    pub launch: (f64, f64),
     pub seconds: f64,
     /// The sum of what its users would save, and the number of users into which it can be fused.
     pub saved: f64,
@@ -158,6 +159,7 @@ impl Nodes<'_, '_, '_> {
             is_fused: false,
             is_gone: false,
             is_last_step: false,
+            launch: (0.0, 0.0),
             seconds: 0.0,
             saved: 0.0,
             num_taking: 0,
