@@ -5,13 +5,13 @@ use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
 use super::host::copies;
-use super::kernels::{Chip, FusedOnce, KernelsOfOps};
+use super::kernels::{Chip, KernelsOfOps};
 use super::local::Local;
 use super::memory::Memory;
 use super::steps::{Order, RowsOfOp, Step};
 use super::{OpRow, ProgramCost, Uncounted, WorkKind};
 use crate::compilers::accelerator::fusion::Fusion;
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{Known, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::compiled_order;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
@@ -111,12 +111,12 @@ impl<'a> Count<'a> {
         let mut functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let fusion = Fusion::new(program, &mut works, &functions);
-        let fused = FusedOnce::new();
+        let known = Known::default();
         let compiler = chip.map_or(Compiler::None, |chip| chip.0);
         let narrowed = Narrowed::of_collectives(program, &mut works, &functions, compiler);
         let kernels = chip.filter(|chip| chip.0.has_timed_kernels());
         let kernels = kernels
-            .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
+            .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &known));
         let mut count = Self {
             local,
             inlined,
@@ -136,7 +136,7 @@ impl<'a> Count<'a> {
             uncounted: FxHashMap::default(),
             cost: ProgramCost {
                 rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
-                fused,
+                known,
                 compiler,
                 ..ProgramCost::default()
             },
@@ -356,8 +356,8 @@ impl<'a> Count<'a> {
     }
     /// The steps of the program, in the order in which the compiler runs them.
     fn in_order(mut self, entry: FuncId, (compiler, facts): Chip) -> Vec<Step> {
-        let fused = &FusedOnce::new();
-        let target = Target { compiler, facts, space: Some(Space::Device), fused };
+        let known = &Known::default();
+        let target = Target { compiler, facts, space: Some(Space::Device), known };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry, compiler);
         let (works, execution) = (&mut self.works, &self.execution);

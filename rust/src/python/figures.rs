@@ -199,7 +199,7 @@ impl PyFigures {
     /// The rows of kernels of a compiler, block by block.
     fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
         let given = (self.local(), &self.estimates);
-        let rows = py.detach(|| self.compiled.kernels(given, &self.cost.fused, compiler));
+        let rows = py.detach(|| self.compiled.kernels(given, &self.cost.known, compiler));
         self.tables(py).list(rows.iter(), Tables::kernel)
     }
     /// The counts of XLA's cost analysis on CPUs, which counts ops once: the number of runs of each

@@ -90,14 +90,15 @@ pub fn kernel_rows(
             if execution.times(block) == 0 {
                 continue;
             }
-            let graph = if func == entry && block == body {
-                blocks.entry_graph(block, donated).0
-            } else {
-                blocks.graph_of(block).0
-            };
+            let is_entry = func == entry && block == body;
+            let (graph, donations) =
+                if is_entry { blocks.entry_graph(block, donated) } else { blocks.graph_of(block) };
             blocks.add_rows(block, &graph, Cache::new(cached), &mut rows);
             if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
                 blocks.add_carried(block, &graph, &mut rows);
+            }
+            if is_entry && !counts_accessed {
+                target.known.keep_entry((target.compiler, target.space), (graph, donations));
             }
             for op in program.block_ops(block) {
                 if blocks.builder.works.movement(op) == Movement::Inside {

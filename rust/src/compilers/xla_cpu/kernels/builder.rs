@@ -87,11 +87,11 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        Target { compiler, space, fused, .. }: Target<'_>,
+        Target { compiler, space, known, .. }: Target<'_>,
     ) -> Self {
         let mut layouts = Layouts::new(program, compiler);
         if compiler.fuses_by_priority() {
-            layouts.merged = match fused.get() {
+            layouts.merged = match known.fused.get() {
                 Some(known) => known.merged.clone(),
                 None => merged_dots(program, works, &mut layouts, functions),
             };
@@ -100,8 +100,8 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         let mut storage = Storage::new(program, works, &mut layouts, functions);
         let mut joined = FxHashMap::default();
         if compiler.fuses_by_priority() {
-            let fused =
-                fused.get_or_init(|| find_fused(program, works, &mut layouts, &storage, functions));
+            let find = || find_fused(program, works, &mut layouts, &storage, functions);
+            let fused = known.fused.get_or_init(find);
             for it in &fused.stored {
                 storage.store(it.value, it.is_written, it.is_fused);
             }
