@@ -167,3 +167,54 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
     }
     size
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{place, Piece, ALIGNMENT};
+
+    /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
+    fn placed_one_by_one(pieces: &[Piece]) -> u128 {
+        let mut placed: Vec<(u128, u128)> = Vec::new();
+        for piece in pieces {
+            let others = pieces.iter().zip(&placed);
+            let overlaps = others
+                .filter(|(it, _)| it.span.0 <= piece.span.1 && piece.span.0 <= it.span.1)
+                .map(|(_, &place)| place);
+            let mut used: Vec<(u128, u128)> = overlaps.collect();
+            used.sort_unstable();
+            let mut free = 0;
+            let mut gaps: Vec<(u128, u128)> = Vec::new();
+            for (begin, end) in used {
+                gaps.push((begin.saturating_sub(free), free));
+                free = free.max(end.next_multiple_of(ALIGNMENT));
+            }
+            let fits = gaps.into_iter().filter(|&(gap, _)| gap >= piece.bytes);
+            let begin = fits.min_by_key(|&(gap, _)| gap).map_or(free, |(_, begin)| begin);
+            placed.push((begin, begin + piece.bytes));
+        }
+        placed.iter().map(|&(_, end)| end).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn the_heap_is_that_of_placing_one_by_one() {
+        let mut state: u64 = 1;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % limit
+        };
+        for count in 0..60 {
+            let pieces: Vec<Piece> = (0..count)
+                .map(|_| {
+                    let (begin, length) = (below(40) as u32, below(12) as u32);
+                    let bytes = u128::from(1 + below(300));
+                    Piece { bytes, own: length, length, span: (begin, begin + length) }
+                })
+                .collect();
+            let whole = placed_one_by_one(&pieces);
+            assert_eq!(place(&pieces, u128::MAX), whole);
+            for limit in [whole / 2, whole, whole + 1] {
+                assert_eq!(place(&pieces, limit), whole.min(limit));
+            }
+        }
+    }
+}
