@@ -3,6 +3,7 @@
 use super::donation::donated_of_entry;
 use super::host::inlined;
 use super::local::Local;
+use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::compilation::{ChipFacts, Known, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::kernel_rows::kernel_rows;
@@ -141,6 +142,14 @@ fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
         Outcome::Counted(work) | Outcome::Collective(work) => work,
         Outcome::Inside | Outcome::Unknown(_) => Work::default(),
     }
+}
+
+/// What reads and writes memory.
+pub enum Kernels {
+    /// The kernels of ops, as the compiler makes them.
+    Modelled(KernelsOfOps),
+    /// Ops, with those that are fused into them.
+    Fused(Fusion),
 }
 
 /// The kernels that are attributed to each op of a program: its own, and copies of its operands; none if it is fused into other

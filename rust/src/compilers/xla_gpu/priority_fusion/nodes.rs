@@ -133,9 +133,9 @@ impl Nodes<'_, '_, '_> {
     /// Records the users of each node.
     fn note_users(&mut self) {
         for at in 0..self.nodes.len() {
-            let used: Vec<u32> = self.nodes[at].expression.uses.iter().map(|it| it.node).collect();
-            for node in used {
-                self.nodes[node as usize].add_user(at as u32);
+            for index in 0..self.nodes[at].expression.uses.len() {
+                let used = self.nodes[at].expression.uses[index].node;
+                self.nodes[used as usize].add_user(at as u32);
             }
         }
     }
