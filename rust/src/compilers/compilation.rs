@@ -1,9 +1,12 @@
-//! A request to a compiler: which one, and for which memory space.
+//! A request to a compiler: which one, and for which memory space; and what it found out of the program before.
 
 use crate::compilers::target::Compiler;
+use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::priority_fusion::Fused;
 use crate::work::spaces::Space;
+use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a compiler knows of a chip.
@@ -35,8 +38,8 @@ pub struct Target<'f> {
 pub struct Known {
     /// The fusion decisions, once they were computed.
     pub fused: OnceLock<Fused>,
-    /// The kernels of the entry function for a compiler, in a memory space, until they are taken.
-    entry: Arc<Mutex<Option<(Place, EntryKernels)>>>,
+    /// What was found out for a compiler and a memory space, until it is taken.
+    kept: Arc<Mutex<Option<(Place, Kept)>>>,
 }
 
 /// A compiler, and the memory space that it simulates.
@@ -45,14 +48,30 @@ type Place = (Compiler, Option<Space>);
 /// The kernel graph of the entry block, and the donations: pairs of the index of a result and an item.
 pub type EntryKernels = (Graph, Vec<(usize, u32)>);
 
-impl Known {
-    /// Keeps `kernels`, which are those at `place`.
-    pub fn keep_entry(&self, place: Place, kernels: EntryKernels) {
-        *self.entry.lock().unwrap_or_else(PoisonError::into_inner) = Some((place, kernels));
+/// How a compiler stores the values of a program, and the kernels of the entry function.
+pub struct Kept {
+    /// The layouts of operands.
+    pub layouts: Layouts,
+    /// Which values are written.
+    pub storage: Storage,
+    /// The kernels of the entry function.
+    pub entry: EntryKernels,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Kept").field("entry", &self.entry).finish_non_exhaustive()
     }
-    /// Takes the kernels at `place`, if they were kept.
-    pub fn take_entry(&self, place: Place) -> Option<EntryKernels> {
-        let mut kept = self.entry.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.take_if(|(at, _)| *at == place).map(|(_, kernels)| kernels)
+}
+
+impl Known {
+    /// Keeps what was found out for `place`.
+    pub fn keep(&self, place: Place, kept: Kept) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((place, kept));
+    }
+    /// Takes what was found out for `place`.
+    pub fn take(&self, place: Place) -> Option<Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take_if(|(at, _)| *at == place).map(|(_, kept)| kept)
     }
 }

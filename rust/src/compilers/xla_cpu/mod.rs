@@ -25,7 +25,7 @@ pub(crate) mod layout_assignment;
 pub mod passes;
 pub(crate) mod ragged_rows;
 
-use crate::compilers::compilation::{ChipFacts, Known, Target};
+use crate::compilers::compilation::{ChipFacts, Target};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -68,8 +68,6 @@ struct Blocks<'p, 'w, 'a> {
     execution: &'w Execution,
     entry: FuncId,
     facts: ChipFacts,
-    /// What was found out of the program before.
-    known: &'w Known,
     peaks: FxHashMap<BlockId, Peak>,
 }
 
@@ -106,14 +104,14 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         works: &'w mut Works<'a>,
         execution: &'w Execution,
         entry: FuncId,
-        target: Target<'w>,
+        target: Target<'_>,
     ) -> Self {
         let functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
         let builder = Builder::new(program, works, &functions, target);
-        let Target { facts, known, .. } = target;
+        let facts = target.facts;
         let peaks = FxHashMap::default();
-        let mut blocks = Self { builder, execution, entry, facts, known, peaks };
+        let mut blocks = Self { builder, execution, entry, facts, peaks };
         blocks.find_peaks();
         blocks
     }

@@ -9,3 +9,4 @@ mod merged_dots;
 mod of_block;
 pub mod operands;
 mod slice_updates;
+mod stored_values;
