@@ -1763,12 +1763,13 @@ class Figures:
     def once(self) -> tuple[list[int], int]:
         """What XLA's cost analysis counts on CPUs, where loop bodies and equal ops count once.
 
-        For each row of :meth:`work` the number of runs; then the elements that are converted from
+        For each kind in :meth:`work` the number of runs; then the elements that are converted from
         ``bf16`` and back.
         """
 
-    def work(self) -> list[tuple[Any, ...]]:
-        """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op."""
+    def work(self) -> tuple[list[tuple[Any, ...]], list[int]]:
+        """The fields of :class:`shardcore.costs.figures.WorkKind`, for each kind of op; and the
+        number of runs of each."""
 
     def traffic(
         self,

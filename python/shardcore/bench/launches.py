@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs.compilers import compiler_of
-from shardcore.costs.figures import work_kinds
+from shardcore.costs.figures import WorkKind
 from shardcore.costs.scopes import scope_of
 from shardcore.partition.partitioned import Partitioned
 
@@ -22,7 +22,7 @@ def launched_share(program: Partitioned, chip: Hardware, graphs: Collection[str]
     if not graphs:
         return 1.0
     figures = program.figures(compiler_of(chip, None), chip.facts)
-    kernels = [len(kind.kernels or ()) for kind in work_kinds(figures)]
+    kernels = [len(WorkKind.of(row).kernels or ()) for row in figures.work()[0]]
     launched = total = 0
     for row, stack in zip(figures.ops(), figures.name_stacks()[0], strict=True):
         runs = row["count"] * kernels[row["kind"]]

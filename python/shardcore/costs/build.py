@@ -17,7 +17,7 @@ from shardcore.calculus.measured import Estimate, confidence
 from shardcore.calculus.slices import networked
 from shardcore.costs.combine import Runs, combined_runs, limits_of
 from shardcore.costs.compilers import compiler_of
-from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds, work_kinds
+from shardcore.costs.figures import TrafficKind, WorkKind, traffic_kinds
 from shardcore.costs.host import HostCost, achieved_seconds, host_cost, untimed, with_exposed
 from shardcore.costs.improve import improved, passes_of
 from shardcore.costs.links import LINKS, NETWORK, OPS, Links, Transfer
@@ -91,13 +91,12 @@ def timed(
     figures = local.figures(compiler, chip.facts)
     in_cache = is_in_cache(figures, compiler, chip)
     rates = Rates(chip, local.num_devices, in_cache=in_cache)
-    kinds = work_kinds(figures)
-    times = [rates.times(kind) for kind in kinds]
-    work = list(zip(kinds, times, strict=True))
+    distinct, counts = figures.work()
+    work = rates.timed(distinct)
+    kinds, times = [kind for kind, _ in work], [at for _, at in work]
     sent = [_sent(kind, links) for kind in traffic_kinds(figures)]
     traffic = [(row.kind, row.run.bytes) for row in sent]
     runs = combined_runs(figures, [(row.kind, row.run) for row in sent], links, limits)
-    counts = [kind.count for kind in kinds]
     compute_seconds = sum(map(mul, [at.peak for at in times], counts))
     least = max(
         sum(map(mul, [at.compute for at in times], counts)),
@@ -134,7 +133,7 @@ def timed(
             chip.measured,
             chip.name,
             local.num_devices,
-            Estimate(step.seconds, step.lower, _in_products(kinds, times)),
+            Estimate(step.seconds, step.lower, _in_products(work, counts)),
         ),
         exposed_seconds=sum(step.exposed),
         host=with_exposed(host, step.host_exposed),
@@ -145,6 +144,8 @@ def timed(
         is_saturated=figures.is_saturated,
     )
 
+
+_PRODUCTS = (*MATRIX_UNITS, "kernel")
 
 NOTHING = Transfer(0, 0.0, 0.0, 0.0, LINKS, True, 1)
 """The transfer of a collective whose time is unknown."""
@@ -226,12 +227,12 @@ def _step(
     )
 
 
-def _in_products(kinds: Iterable[WorkKind], times: Iterable[Times]) -> float:
+def _in_products(work: Iterable[tuple[WorkKind, Times]], counts: Iterable[int]) -> float:
     """Seconds of products and custom calls."""
     return sum(
-        at.achieved * kind.count
-        for kind, at in zip(kinds, times, strict=True)
-        if kind.unit in (*MATRIX_UNITS, "kernel")
+        at.achieved * count
+        for (kind, at), count in zip(work, counts, strict=True)
+        if kind.unit in _PRODUCTS
     )
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardcore._core import AxisRef, Figures, Mesh
 
@@ -52,8 +52,13 @@ class WorkKind(NamedTuple):
     kernels: tuple[KernelKind, ...] | None
     """The kernels whose root is such an op; ``None`` if the compiler's kernels are unknown and the
     op counts as a kernel of its own."""
-    count: int  # type: ignore[assignment]  # Not that of tuples.
-    """Number of runs of such ops."""
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> WorkKind:
+        """Return the kind with the fields of ``row``, one of :meth:`Figures.work`."""
+        *fields, kernels = row
+        known = None if kernels is None else tuple(map(KernelKind._make, kernels))
+        return cls._make((*fields, known))
 
 
 class TrafficKind(NamedTuple):
@@ -69,15 +74,6 @@ class TrafficKind(NamedTuple):
     bytes: int
     count: int  # type: ignore[assignment]  # Not that of tuples.
     """Number of runs of such collectives."""
-
-
-def work_kinds(figures: Figures) -> list[WorkKind]:
-    """Return the ops of ``figures``, grouped by equal time."""
-    found = []
-    for *row, kernels, count in figures.work():
-        known = None if kernels is None else tuple(map(KernelKind._make, kernels))
-        found.append(WorkKind._make((*row, known, count)))
-    return found
 
 
 def traffic_kinds(figures: Figures) -> list[TrafficKind]:

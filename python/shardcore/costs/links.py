@@ -83,6 +83,12 @@ def _known(*_: Hashable) -> tuple[_KnownRates, _KnownTransfers]:
     return {}, {}
 
 
+@lru_cache(maxsize=64)
+def _placed(mesh: Mesh, chip: Hardware, slices: int | None) -> Topology:
+    """The topology that ``mesh`` gets if none is given."""
+    return Topology.of(mesh, chip, slices=slices)
+
+
 class Links:
     """The links of a chip, for the meshes of one program."""
 
@@ -171,6 +177,8 @@ class Links:
         return self._topologies[mesh]
 
     def _place(self, mesh: Mesh) -> Topology:
+        if self._shape is None and self._mapping is None:
+            return _placed(mesh, self._chip, self._slices)
         return Topology.of(mesh, self._chip, self._shape, self._mapping, self._slices)
 
     def cost(self, kind: str, mesh: Mesh, axes: tuple[AxisRef, ...], num_bytes: int) -> Transfer:

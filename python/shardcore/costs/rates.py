@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
@@ -44,9 +44,11 @@ class Times(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _known_times(_: Hardware, __: float, ___: bool) -> dict[tuple[Hashable, ...], Times]:
-    """The known times for a chip, an achieved share of products, and whether everything is in the
-    cache.
+def _known_times(
+    _: Hardware, __: float, ___: bool
+) -> dict[tuple[Any, ...], tuple[WorkKind, Times]]:
+    """The known kinds by their fields, with their times on a chip, an achieved share of products,
+    and whether everything is in the cache.
     """
     return {}
 
@@ -61,18 +63,22 @@ class Rates:
         self._known: dict[str | None, tuple[float, float]] = {}
         self._times = _known_times(chip, self._sustained, in_cache)
 
-    def times(self, kind: WorkKind) -> Times:
-        """The times of one run of ``kind``; each distinct one is computed once."""
-        # All fields but the count.
-        run = kind[:-1]
-        found = self._times.get(run)
-        if found is None:
-            if len(self._times) >= _MOST_TIMES:
-                self._times.clear()
-            found = self._times[run] = self._of_op(kind)
+    def timed(self, rows: Iterable[tuple[Any, ...]]) -> list[tuple[WorkKind, Times]]:
+        """Return the kinds with the fields of ``rows``, each with the times of one run. Programs
+        share them: most kinds of a program are those of the program before an edit.
+        """
+        known = self._times
+        return [known.get(row) or self._add(row) for row in rows]
+
+    def _add(self, row: tuple[Any, ...]) -> tuple[WorkKind, Times]:
+        kind = WorkKind.of(row)
+        if len(self._times) >= _MOST_TIMES:
+            self._times.clear()
+        found = self._times[row] = (kind, self.times(kind))
         return found
 
-    def _of_op(self, kind: WorkKind) -> Times:
+    def times(self, kind: WorkKind) -> Times:
+        """The times of one run of ``kind``."""
         if kind.is_collective:
             return Times()
         if kind.kernels is None:

@@ -1,9 +1,13 @@
-//! A request to a compiler: which one, and for which memory space.
+//! A request to a compiler: which one, and for which memory space; and what it found out of the program before.
 
 use crate::compilers::target::Compiler;
+use crate::compilers::xla_cpu::fusion::materialization::Storage;
+use crate::compilers::xla_cpu::kernels::graph::Graph;
+use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::priority_fusion::Fused;
 use crate::work::spaces::Space;
-use std::sync::OnceLock;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What a compiler knows of a chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +29,49 @@ pub struct Target<'f> {
     pub facts: ChipFacts,
     /// The memory space to simulate; `None` on CPUs, which have only one.
     pub space: Option<Space>,
-    /// The fusion decisions of `compiler` for this program, if they were computed before.
-    pub fused: &'f OnceLock<Fused>,
+    /// What was found out of the program before.
+    pub known: &'f Known,
+}
+
+/// What was found out of a program, for what else is asked of it.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The fusion decisions, once they were computed.
+    pub fused: OnceLock<Fused>,
+    /// What was found out for a compiler and a memory space, until it is taken.
+    kept: Arc<Mutex<Option<(Place, Kept)>>>,
+}
+
+/// A compiler, and the memory space that it simulates.
+type Place = (Compiler, Option<Space>);
+
+/// The kernel graph of the entry block, and the donations: pairs of the index of a result and an item.
+pub type EntryKernels = (Graph, Vec<(usize, u32)>);
+
+/// How a compiler stores the values of a program, and the kernels of the entry function.
+pub struct Kept {
+    /// The layouts of operands.
+    pub layouts: Layouts,
+    /// Which values are written.
+    pub storage: Storage,
+    /// The kernels of the entry function.
+    pub entry: EntryKernels,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Kept").field("entry", &self.entry).finish_non_exhaustive()
+    }
+}
+
+impl Known {
+    /// Keeps what was found out for `place`.
+    pub fn keep(&self, place: Place, kept: Kept) {
+        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((place, kept));
+    }
+    /// Takes what was found out for `place`.
+    pub fn take(&self, place: Place) -> Option<Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take_if(|(at, _)| *at == place).map(|(_, kept)| kept)
+    }
 }

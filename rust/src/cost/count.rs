@@ -5,13 +5,13 @@ use super::dataflow::Dataflow;
 use super::donation::donated_of_entry;
 use super::groups::KnownGroups;
 use super::host::copies;
-use super::kernels::{Chip, FusedOnce, KernelsOfOps};
+use super::kernels::{Chip, Kernels, KernelsOfOps};
 use super::local::Local;
 use super::memory::Memory;
 use super::steps::{Order, RowsOfOp, Step};
 use super::{OpRow, ProgramCost, Uncounted, WorkKind};
 use crate::compilers::accelerator::fusion::Fusion;
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{Known, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::compiled_order;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
@@ -56,9 +56,7 @@ pub(crate) struct Count<'a> {
     program: &'a Program,
     works: Works<'a>,
     execution: Execution,
-    fusion: Fusion,
-    /// The kernels of ops, if the compiler's kernels are modelled.
-    kernels: Option<KernelsOfOps>,
+    kernels: Kernels,
     groups: KnownGroups<'a>,
     /// The values that are stored as `bf16`.
     narrowed: Narrowed<'a>,
@@ -110,20 +108,25 @@ impl<'a> Count<'a> {
         let execution = Execution::new(program, &mut works);
         let mut functions: Vec<OpId> =
             execution.functions.iter().map(|&func| program.func_op(func)).collect();
-        let fusion = Fusion::new(program, &mut works, &functions);
-        let fused = FusedOnce::new();
+        let known = Known::default();
         let compiler = chip.map_or(Compiler::None, |chip| chip.0);
         let narrowed = Narrowed::of_collectives(program, &mut works, &functions, compiler);
-        let kernels = chip.filter(|chip| chip.0.has_timed_kernels());
-        let kernels = kernels
-            .map(|chip| KernelsOfOps::new(program, &mut works, (&execution, entry), chip, &fused));
+        let kernels = match chip.filter(|chip| chip.0.has_timed_kernels()) {
+            Some(chip) => Kernels::Modelled(KernelsOfOps::new(
+                program,
+                &mut works,
+                (&execution, entry),
+                chip,
+                &known,
+            )),
+            None => Kernels::Fused(Fusion::new(program, &mut works, &functions)),
+        };
         let mut count = Self {
             local,
             inlined,
             program,
             works,
             execution,
-            fusion,
             kernels,
             groups: KnownGroups::default(),
             narrowed,
@@ -136,7 +139,7 @@ impl<'a> Count<'a> {
             uncounted: FxHashMap::default(),
             cost: ProgramCost {
                 rows_of: vec![RowsOfOp::default(); program.num_op_ids()],
-                fused,
+                known,
                 compiler,
                 ..ProgramCost::default()
             },
@@ -196,7 +199,7 @@ impl<'a> Count<'a> {
     }
     /// Adds the host copies of `op`, which has no work of its own.
     fn add_copies(&mut self, op: OpId) {
-        if self.kernels.as_ref().is_some_and(|kernels| kernels.of(op) != 0) {
+        if matches!(&self.kernels, Kernels::Modelled(kernels) if kernels.of(op) != 0) {
             self.add_row(op, &Outcome::Inside);
         }
     }
@@ -300,11 +303,13 @@ impl<'a> Count<'a> {
     }
     /// The bytes that `op` reads and writes, and its kernels.
     fn traffic(&mut self, op: OpId) -> Traffic {
-        if let Some(kernels) = &self.kernels {
-            let set = kernels.of(op);
-            return (kernels.traffic(set), Some(set));
+        match &mut self.kernels {
+            Kernels::Modelled(kernels) => {
+                let set = kernels.of(op);
+                (kernels.traffic(set), Some(set))
+            }
+            Kernels::Fused(fusion) => (fusion.traffic(self.program, &mut self.works, op), None),
         }
-        (self.fusion.traffic(self.program, &mut self.works, op), None)
     }
     fn kind(&mut self, op: OpId, alike: Alike, (traffic, kernels): Traffic) -> u32 {
         let Alike { work, is_collective, .. } = alike;
@@ -356,8 +361,8 @@ impl<'a> Count<'a> {
     }
     /// The steps of the program, in the order in which the compiler runs them.
     fn in_order(mut self, entry: FuncId, (compiler, facts): Chip) -> Vec<Step> {
-        let fused = &FusedOnce::new();
-        let target = Target { compiler, facts, space: Some(Space::Device), fused };
+        let known = &Known::default();
+        let target = Target { compiler, facts, space: Some(Space::Device), known };
         let program = self.program;
         let donated = donated_of_entry(program, &mut self.works, entry, compiler);
         let (works, execution) = (&mut self.works, &self.execution);
@@ -381,7 +386,9 @@ impl<'a> Count<'a> {
         self.cost.is_saturated =
             self.works.tensors.are_saturated() || figures.any(|figure| figure == u128::MAX);
         self.cost.execution = self.execution;
-        self.cost.kernels = self.kernels.map(|kernels| kernels.sets).unwrap_or_default();
+        if let Kernels::Modelled(kernels) = self.kernels {
+            self.cost.kernels = kernels.sets;
+        }
         self.cost
     }
 }

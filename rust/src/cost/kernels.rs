@@ -3,10 +3,10 @@
 use super::donation::donated_of_entry;
 use super::host::inlined;
 use super::local::Local;
-use crate::compilers::compilation::{ChipFacts, Target};
+use crate::compilers::accelerator::fusion::Fusion;
+use crate::compilers::compilation::{ChipFacts, Known, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::kernel_rows::kernel_rows;
-use crate::compilers::xla_gpu::priority_fusion::Fused;
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, StrId};
 use crate::ir::Program;
@@ -17,7 +17,6 @@ use crate::work::ops::unit::Unit;
 use crate::work::ops::{Measure, Work};
 use crate::work::spaces::Space;
 use rustc_hash::FxHashMap;
-use std::sync::OnceLock;
 
 /// The figures of kernels that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,23 +62,20 @@ pub struct Kernel {
 /// A compiler, and what it knows of its chip.
 pub type Chip = (Compiler, ChipFacts);
 
-/// The fusion decisions of a compiler for a program, once they were computed.
-pub type FusedOnce = OnceLock<Fused>;
-
 /// The kernels of the program of `local` for the compiler of `chip`. Ops are those of the program, or, if calls were inlined, the
 /// originals of the clones.
 pub fn local_kernels(
     local: Local<'_>,
     estimates: &Estimates,
     chip: Chip,
-    fused: &FusedOnce,
+    known: &Known,
 ) -> Vec<Kernel> {
     let inlined = inlined(local.program, chip.0);
     let program = &*inlined.program;
     let Some(entry) = program.entry_function() else { return Vec::new() };
     let mut works = Works::with_estimates(program, estimates);
     let execution = Execution::new(program, &mut works);
-    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, fused, true);
+    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, known, true);
     for (op, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.ops) {
         *op = inlined.originals.op(*op);
     }
@@ -92,11 +88,11 @@ fn kernels(
     works: &mut Works<'_>,
     (execution, entry): (&Execution, FuncId),
     (compiler, facts): Chip,
-    fused: &FusedOnce,
+    known: &Known,
     counts_accessed: bool,
 ) -> Vec<Kernel> {
     let donated = donated_of_entry(program, works, entry, compiler);
-    let target = Target { compiler, facts, space: Some(Space::Device), fused };
+    let target = Target { compiler, facts, space: Some(Space::Device), known };
     let rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {
@@ -148,6 +144,14 @@ fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
     }
 }
 
+/// What reads and writes memory.
+pub enum Kernels {
+    /// The kernels of ops, as the compiler makes them.
+    Modelled(KernelsOfOps),
+    /// Ops, with those that are fused into them.
+    Fused(Fusion),
+}
+
 /// The kernels that are attributed to each op of a program: its own, and copies of its operands; none if it is fused into other
 /// kernels.
 #[derive(Default)]
@@ -165,10 +169,10 @@ impl KernelsOfOps {
         works: &mut Works<'_>,
         (execution, entry): (&Execution, FuncId),
         chip: Chip,
-        fused: &FusedOnce,
+        known: &Known,
     ) -> Self {
         let mut kinds: FxHashMap<OpId, Vec<KernelKind>> = FxHashMap::default();
-        for kernel in kernels(program, works, (execution, entry), chip, fused, false) {
+        for kernel in kernels(program, works, (execution, entry), chip, known, false) {
             if let Some(&(op, _)) = kernel.ops.first() {
                 kinds.entry(op).or_default().push(kernel.kind);
             }

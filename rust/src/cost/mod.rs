@@ -49,7 +49,7 @@ mod tests;
 
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
-use crate::compilers::compilation::{ChipFacts, Target};
+use crate::compilers::compilation::{ChipFacts, Known, Target};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::{
     allocated, compiled_peak, lifetimes, Lifetimes,
@@ -71,10 +71,9 @@ use count::Count;
 use dataflow::Dataflow;
 use donation::donated_of_entry;
 use host::{inlined, Hosted};
-use kernels::{Chip, FusedOnce, KernelKind};
+use kernels::{Chip, KernelKind};
 use local::Local;
 use memory::{Liveness, Memory, Peak};
-use std::sync::OnceLock;
 use steps::{RowsOfOp, Step};
 
 /// The figures of ops that take equally long, for one run.
@@ -160,8 +159,8 @@ pub struct ProgramCost {
     pub execution: Execution,
     /// Pairs of the index of a result of the entry function and the donated argument whose buffer it takes.
     pub donated: Vec<(usize, ValueId)>,
-    /// The compiler's fusion decisions.
-    pub fused: FusedOnce,
+    /// What its compiler does with the program, as far as it was found out.
+    pub known: Known,
     /// The dependences among ops, for schedules.
     pub flow: Dataflow,
     /// The compiler, in whose form of the program, with calls inlined, ops and blocks are counted.
@@ -251,7 +250,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Sp
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
     let (compiler, facts) = chip;
-    let given = Target { compiler, facts, space: Some(space), fused: &cost.fused };
+    let given = Target { compiler, facts, space: Some(space), known: &cost.known };
     let most = compiled_peak(program, &mut works, &cost.execution, entry, &cost.donated, given);
     let mut live = most.live;
     for live in &mut live {
@@ -275,9 +274,9 @@ pub fn local_host_bytes(local: Local<'_>) -> u128 {
     let ports = spaces
         .map(|space| Memory::of_ports(program, &mut works, entry, &[], (space, Compiler::XlaCpu)));
     let arguments: u128 = ports.iter().map(|memory| memory.argument_bytes).sum();
-    let fused = &OnceLock::new();
+    let known = &Known::default();
     let facts = ChipFacts::default();
-    let target = Target { compiler: Compiler::XlaCpu, facts, space: None, fused };
+    let target = Target { compiler: Compiler::XlaCpu, facts, space: None, known };
     arguments.saturating_add(allocated(program, &mut works, &execution, entry, &donated, target))
 }
 
@@ -289,7 +288,7 @@ pub fn local_lifetimes(local: Local<'_>, cost: &ProgramCost, (compiler, facts): 
     let Some(entry) = program.entry_function() else { return Lifetimes::default() };
     // No estimate of work changes what is in memory.
     let mut works = Works::new(program);
-    let target = Target { compiler, facts, space: Some(Space::Device), fused: &cost.fused };
+    let target = Target { compiler, facts, space: Some(Space::Device), known: &cost.known };
     let mut found = lifetimes(program, &mut works, &cost.execution, entry, &cost.donated, target);
     for (op, _) in &mut found.moments {
         *op = inlined.originals.op(*op);

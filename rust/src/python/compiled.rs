@@ -1,9 +1,9 @@
 //! The figures of a program that depend on the compiler, computed when first needed.
 
-use crate::compilers::compilation::ChipFacts;
+use crate::compilers::compilation::{ChipFacts, Known};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::buffer_assignment::lifetimes::Lifetimes;
-use crate::cost::kernels::{local_kernels, FusedOnce, Kernel};
+use crate::cost::kernels::{local_kernels, Kernel};
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
 use crate::cost::steps::Step;
@@ -70,11 +70,11 @@ impl Compiled {
     pub(super) fn kernels(
         &self,
         (local, estimates): (Local<'_>, &Estimates),
-        fused: &FusedOnce,
+        known: &Known,
         compiler: &str,
     ) -> &[Kernel] {
         let compiler = compiler_named(compiler);
-        let make = || local_kernels(local, estimates, (compiler, self.facts), fused);
+        let make = || local_kernels(local, estimates, (compiler, self.facts), known);
         self.kernels[compiler as usize].get_or_init(make)
     }
 }

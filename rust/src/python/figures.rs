@@ -199,7 +199,7 @@ impl PyFigures {
     /// The rows of kernels of a compiler, block by block.
     fn kernels<'py>(&self, py: Python<'py>, compiler: &str) -> PyResult<Bound<'py, PyList>> {
         let given = (self.local(), &self.estimates);
-        let rows = py.detach(|| self.compiled.kernels(given, &self.cost.fused, compiler));
+        let rows = py.detach(|| self.compiled.kernels(given, &self.cost.known, compiler));
         self.tables(py).list(rows.iter(), Tables::kernel)
     }
     /// The counts of XLA's cost analysis on CPUs, which counts ops once: the number of runs of each
@@ -213,12 +213,13 @@ impl PyFigures {
     fn is_saturated(&self) -> bool {
         self.cost.is_saturated
     }
-    /// The figures of each kind of op; ops of one kind take the same time.
-    fn work(&self) -> Vec<WorkRow<'_>> {
-        let counts = self.cost.ops.iter().map(|row| [row.count]);
-        let keys = self.work.keys.iter().zip(self.work.sums(counts));
-        let sets = &self.cost.kernels;
-        keys.map(|(kind, [count])| work_row(&self.program, sets, kind, count)).collect()
+    /// The figures of each kind of op, and the number of runs of each; ops of one kind take the same
+    /// time.
+    fn work<'a, 'py>(&'a self, py: Python<'py>) -> PyResult<(Vec<WorkRow<'a, 'py>>, Vec<u128>)> {
+        let counts = self.work.sums(self.cost.ops.iter().map(|row| [row.count]));
+        let (program, sets) = (&self.program, &self.cost.kernels);
+        let rows = self.work.keys.iter().map(|kind| work_row(py, program, sets, kind));
+        Ok((rows.collect::<PyResult<_>>()?, counts.into_iter().map(|[count]| count).collect()))
     }
     /// For each kind of collective (those of one kind take the same time): kind, mesh, axes, group
     /// size, bytes, and the number of runs.

@@ -6,6 +6,8 @@ use crate::index::StrId;
 use crate::ir::Program;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::Work;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// The sizes of a matrix product: batch, rows, columns, contracted.
 type Sizes = (u128, u128, u128, u128);
@@ -16,9 +18,9 @@ pub(super) type KernelKindRow<'a> =
     (Option<&'a str>, &'static str, Option<Sizes>, u128, u128, u128, u128, u128);
 
 /// A kind of op: element type, compute unit, the sizes of a matrix product, FLOPs, transcendentals,
-/// FLOPs on hosts only, bytes, whether they are collectives, the kernels that start with them if
-/// the compiler's kernels are modelled, and the number of runs.
-pub(super) type WorkRow<'a> = (
+/// FLOPs on hosts only, bytes, whether they are collectives, and the kernels that start with them
+/// if the compiler's kernels are modelled.
+pub(super) type WorkRow<'a, 'py> = (
     Option<&'a str>,
     &'static str,
     Option<Sizes>,
@@ -27,8 +29,7 @@ pub(super) type WorkRow<'a> = (
     u128,
     u128,
     bool,
-    Option<Vec<KernelKindRow<'a>>>,
-    u128,
+    Option<Bound<'py, PyTuple>>,
 );
 
 /// The sizes of a matrix product; `None` for other work.
@@ -37,19 +38,17 @@ fn product_sizes(unit: Unit) -> Option<Sizes> {
     Some((batch, rows, columns, summed))
 }
 
-/// The row of ops of `kind`, which run `count` times; `sets` are
-/// [`crate::cost::ProgramCost::kernels`].
-pub(super) fn work_row<'a>(
+/// The row of ops of `kind`; `sets` are [`crate::cost::ProgramCost::kernels`].
+pub(super) fn work_row<'a, 'py>(
+    py: Python<'py>,
     program: &'a Program,
     sets: &[Box<[KernelKind]>],
     kind: &WorkKind,
-    count: u128,
-) -> WorkRow<'a> {
+) -> PyResult<WorkRow<'a, 'py>> {
     let Work { flops, transcendentals, only_on_hosts } = kind.work;
-    let kernels = kind
-        .kernels
-        .map(|set| sets[set as usize].iter().map(|kernel| kernel_row(program, kernel)).collect());
-    (
+    let rows = |set: u32| sets[set as usize].iter().map(|kernel| kernel_row(program, kernel));
+    let kernels = kind.kernels.map(|set| PyTuple::new(py, rows(set))).transpose()?;
+    Ok((
         dtype(program, kind.element),
         kind.unit.as_str(),
         product_sizes(kind.unit),
@@ -59,8 +58,7 @@ pub(super) fn work_row<'a>(
         kind.traffic,
         kind.is_collective,
         kernels,
-        count,
-    )
+    ))
 }
 
 /// The row of a kind of kernel.

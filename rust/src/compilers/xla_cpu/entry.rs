@@ -61,8 +61,9 @@ impl Blocks<'_, '_, '_> {
     }
     fn scheduled(&mut self, body: BlockId, donated: &[(usize, ValueId)]) -> Entry {
         let num_arguments = self.builder.program.block_args(body).len();
-        let (graph, donated) = self.entry_graph(body, donated);
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
+        let known = self.builder.entry.take();
+        let (graph, donated) = known.unwrap_or_else(|| self.entry_graph(body, donated));
         let context = (program, &mut *self.builder.works);
         let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.facts));
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();

@@ -1,9 +1,10 @@
 //! The kernels of a program as rows: the ops of each, and the bytes that it reads and writes.
 
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{Kept, Target};
 use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
 use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
+use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::Blocks;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
@@ -82,7 +83,7 @@ pub fn kernel_rows(
     blocks.builder.uses = counts_accessed.then(Vec::new);
     // Vector memory has what it is told to have.
     let cached = if target.compiler.has_vector_memory() { 0 } else { target.facts.fast_bytes };
-    let mut rows = Vec::new();
+    let (mut rows, mut kernels) = (Vec::new(), None);
     for &func in execution.functions.iter().rev() {
         let Some(body) = program.func_body(func).get() else { continue };
         let mut open = vec![body];
@@ -90,14 +91,15 @@ pub fn kernel_rows(
             if execution.times(block) == 0 {
                 continue;
             }
-            let graph = if func == entry && block == body {
-                blocks.entry_graph(block, donated).0
-            } else {
-                blocks.graph_of(block).0
-            };
+            let is_entry = func == entry && block == body;
+            let (graph, donations) =
+                if is_entry { blocks.entry_graph(block, donated) } else { blocks.graph_of(block) };
             blocks.add_rows(block, &graph, Cache::new(cached), &mut rows);
             if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
                 blocks.add_carried(block, &graph, &mut rows);
+            }
+            if is_entry {
+                kernels = Some((graph, donations));
             }
             for op in program.block_ops(block) {
                 if blocks.builder.works.movement(op) == Movement::Inside {
@@ -106,6 +108,11 @@ pub fn kernel_rows(
                 }
             }
         }
+    }
+    if let Some(entry) = kernels.filter(|_| !counts_accessed) {
+        let Builder { layouts, storage, .. } = blocks.builder;
+        let kept = Kept { layouts, storage, entry };
+        target.known.keep((target.compiler, target.space), kept);
     }
     rows
 }

@@ -47,12 +47,12 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
         by_size.truncate(MAX_PLACED);
         by_length.clone_from(&by_size);
     }
-    let by_size = place(&by_size);
+    let by_size = place(&by_size, u128::MAX);
     if by_size <= least {
         return least;
     }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
-    by_size.min(place(&by_length)).max(least)
+    place(&by_length, by_size).max(least)
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.
@@ -129,31 +129,92 @@ fn pieces(temporaries: &[Temporary]) -> Vec<Piece> {
     firsts.map(piece).collect()
 }
 
-/// The size of a heap in which `pieces` are placed in the given order.
-fn place(pieces: &[Piece]) -> u128 {
-    let mut placed: Vec<(u128, u128)> = Vec::with_capacity(pieces.len());
-    let mut used: Vec<(u128, u128)> = Vec::new();
+/// A range of the heap with its piece.
+struct Placed {
+    begin: u128,
+    end: u128,
+    /// The first aligned place behind it.
+    behind: u128,
+    /// When the piece is live.
+    span: (u32, u32),
+}
+
+/// The size of a heap in which `pieces` are placed in the given order; `limit` if it is larger than that.
+fn place(pieces: &[Piece], limit: u128) -> u128 {
+    // Sorted by place, so that gaps are found in one walk.
+    let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     let mut size = 0;
-    for piece in pieces {
-        used.clear();
-        let others = pieces.iter().zip(&placed);
-        let overlaps = others
-            .filter(|(other, _)| other.span.0 <= piece.span.1 && piece.span.0 <= other.span.1);
-        used.extend(overlaps.map(|(_, &place)| place));
-        used.sort_unstable();
+    for &Piece { bytes, span, .. } in pieces {
         let mut best: Option<(u128, u128)> = None;
         let mut free: u128 = 0;
-        for &(begin, end) in &used {
-            let gap = begin.saturating_sub(free);
-            if gap >= piece.bytes && best.is_none_or(|(smallest, _)| gap < smallest) {
+        let overlaps = |it: &&Placed| it.span.0 <= span.1 && span.0 <= it.span.1;
+        for used in placed.iter().filter(overlaps) {
+            let gap = used.begin.saturating_sub(free);
+            if gap >= bytes && best.is_none_or(|(smallest, _)| gap < smallest) {
                 best = Some((gap, free));
             }
-            free = free.max(end.div_ceil(ALIGNMENT) * ALIGNMENT);
+            free = free.max(used.behind);
         }
         let begin = best.map_or(free, |(_, begin)| begin);
-        let end = begin.saturating_add(piece.bytes);
-        placed.push((begin, end));
+        let end = begin.saturating_add(bytes);
+        if end >= limit {
+            return limit;
+        }
         size = end.max(size);
+        let at = placed.partition_point(|it| (it.begin, it.end) <= (begin, end));
+        let behind = end.div_ceil(ALIGNMENT) * ALIGNMENT;
+        placed.insert(at, Placed { begin, end, behind, span });
     }
     size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{place, Piece, ALIGNMENT};
+
+    /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
+    fn placed_one_by_one(pieces: &[Piece]) -> u128 {
+        let mut placed: Vec<(u128, u128)> = Vec::new();
+        for piece in pieces {
+            let others = pieces.iter().zip(&placed);
+            let overlaps = others
+                .filter(|(it, _)| it.span.0 <= piece.span.1 && piece.span.0 <= it.span.1)
+                .map(|(_, &place)| place);
+            let mut used: Vec<(u128, u128)> = overlaps.collect();
+            used.sort_unstable();
+            let mut free = 0;
+            let mut gaps: Vec<(u128, u128)> = Vec::new();
+            for (begin, end) in used {
+                gaps.push((begin.saturating_sub(free), free));
+                free = free.max(end.next_multiple_of(ALIGNMENT));
+            }
+            let fits = gaps.into_iter().filter(|&(gap, _)| gap >= piece.bytes);
+            let begin = fits.min_by_key(|&(gap, _)| gap).map_or(free, |(_, begin)| begin);
+            placed.push((begin, begin + piece.bytes));
+        }
+        placed.iter().map(|&(_, end)| end).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn the_heap_is_that_of_placing_one_by_one() {
+        let mut state: u64 = 1;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % limit
+        };
+        for count in 0..60 {
+            let pieces: Vec<Piece> = (0..count)
+                .map(|_| {
+                    let (begin, length) = (below(40) as u32, below(12) as u32);
+                    let bytes = u128::from(1 + below(300));
+                    Piece { bytes, own: length, length, span: (begin, begin + length) }
+                })
+                .collect();
+            let whole = placed_one_by_one(&pieces);
+            assert_eq!(place(&pieces, u128::MAX), whole);
+            for limit in [whole / 2, whole, whole + 1] {
+                assert_eq!(place(&pieces, limit), whole.min(limit));
+            }
+        }
+    }
 }

@@ -1,22 +1,19 @@
 //! Builds the kernel graph of a block from its ops.
 
 use crate::compilers::accelerator::fusion::is_only_read;
-use crate::compilers::compilation::Target;
+use crate::compilers::compilation::{EntryKernels, Target};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, Use, NONE};
-use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayouts;
+use crate::compilers::xla_cpu::kernels::stored_values::stored;
 use crate::compilers::xla_cpu::layout_assignment::dim_orders::DimOrder;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
-use crate::compilers::xla_gpu::dot_merger::merged_dots;
-use crate::compilers::xla_gpu::priority_fusion::{fused as find_fused, TakenIn};
+use crate::compilers::xla_gpu::priority_fusion::TakenIn;
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
-use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
-use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
 use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
 use crate::index::{Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -84,6 +81,8 @@ pub struct Builder<'p, 'w, 'a> {
     /// The ops in kernels that read what is in memory, if those are asked for.
     pub(in crate::compilers::xla_cpu) uses: Option<Vec<Use>>,
     pub(in crate::compilers::xla_cpu) graph: Graph,
+    /// The kernels of the entry function, if they are known.
+    pub(in crate::compilers::xla_cpu) entry: Option<EntryKernels>,
 }
 
 impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
@@ -92,40 +91,25 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        Target { compiler, space, fused, .. }: Target<'_>,
+        Target { compiler, space, known, .. }: Target<'_>,
     ) -> Self {
-        let mut layouts = Layouts::new(program, compiler);
-        if compiler.fuses_by_priority() {
-            layouts.merged = match fused.get() {
-                Some(known) => known.merged.clone(),
-                None => merged_dots(program, works, &mut layouts, functions),
-            };
-            layouts.carried = CarriedLayouts::new(program, works, &mut layouts, functions);
-        }
-        let mut storage = Storage::new(program, works, &mut layouts, functions);
+        let (layouts, storage, entry) = if let Some(kept) = known.take((compiler, space)) {
+            (kept.layouts, kept.storage, Some(kept.entry))
+        } else {
+            let (layouts, storage) = stored(program, works, functions, (compiler, known));
+            (layouts, storage, None)
+        };
         let (mut joined, mut in_products) = (FxHashMap::default(), TakenIn::default());
         let mut seconds = FxHashMap::default();
-        if compiler.fuses_by_priority() {
-            let fused =
-                fused.get_or_init(|| find_fused(program, works, &mut layouts, &storage, functions));
+        if let Some(fused) = known.fused.get().filter(|_| compiler.fuses_by_priority()) {
             in_products.clone_from(&fused.taken_in);
             seconds.clone_from(&fused.seconds);
-            for it in &fused.stored {
-                storage.store(it.value, it.is_written, it.is_fused);
-            }
-            for &value in &layouts.carried.sliced {
-                storage.store(value, false, true);
-            }
             let dots = layouts.merged.groups.iter();
             let dots = dots.map(|dots| dots.iter().map(|&op| program.result(op, 0)).collect());
             let sets = fused.joined.iter().cloned().chain(dots);
             for (set, values) in (0..).zip(sets) {
                 joined.extend(Vec::into_iter(values).map(|value: ValueId| (value, set)));
             }
-        }
-        if compiler.fuses_products() {
-            products_fused(program, (works, &mut layouts), &mut storage, functions);
-            fuse_shared(program, works, &mut storage, functions);
         }
         let narrowed = Narrowed::new(program, works, &storage.equal, functions, compiler);
         let count = program.num_value_ids();
@@ -157,6 +141,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             fused: None,
             uses: None,
             graph: Graph::default(),
+            entry,
         }
     }
     /// The item of `value`; [`NONE`] if it has none in this block.

@@ -9,4 +9,5 @@ mod merged_dots;
 mod of_block;
 pub mod operands;
 mod slice_updates;
+mod stored_values;
 mod whole_results;

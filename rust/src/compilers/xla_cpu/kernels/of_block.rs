@@ -15,15 +15,17 @@ impl Builder<'_, '_, '_> {
     pub fn graph(&mut self, block: BlockId) -> Graph {
         let program = self.program;
         let ops: Vec<OpId> = program.block_ops(block).collect();
-        let facts = (&self.storage.facts, self.layouts.compiler());
-        let mut sets = combined(program, self.works, facts, &ops);
-        if !self.joined.is_empty() && !sets.is_empty() {
-            let graph = self.with_sets(block, &ops, &FxHashMap::default());
-            let facts = (&self.storage.facts, self.layouts.compiler());
-            sets = combined_kernels(program, self.works, facts, &graph);
+        let compiler = self.layouts.compiler();
+        if self.joined.is_empty() {
+            let sets = combined(program, self.works, (&self.storage.facts, compiler), &ops);
+            return self.with_sets(block, &ops, &sets);
         }
-        let graph = self.with_sets(block, &ops, &sets);
-        if self.joined.is_empty() || breadth_first(&graph).len() == graph.kernels.len() {
+        let mut graph = self.with_sets(block, &ops, &FxHashMap::default());
+        let sets = combined_kernels(program, self.works, (&self.storage.facts, compiler), &graph);
+        if !sets.is_empty() {
+            graph = self.with_sets(block, &ops, &sets);
+        }
+        if breadth_first(&graph).len() == graph.kernels.len() {
             return graph;
         }
         // Some kernels with several results wait for each other: here they are apart.

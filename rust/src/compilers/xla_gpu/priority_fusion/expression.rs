@@ -34,9 +34,25 @@ pub struct Use {
     pub roots: InlineList<u32, 4>,
     /// Whether adjacent elements are read apart (uncoalesced).
     pub is_strided: bool,
+    /// Its utilization, and the seconds to read it, as last measured.
+    pub utilization: f64,
+    pub seconds: f64,
     /// Seconds that fusing the node into this kernel saves, and whether it can be fused; both as last entered in the queue.
     pub saved: f64,
     pub can_fuse: bool,
+}
+
+impl Use {
+    /// A use of `node` that was not measured.
+    fn new(node: u32, roots: InlineList<u32, 4>, is_strided: bool) -> Self {
+        let [utilization, seconds, saved] = [0.0; 3];
+        Self { node, roots, is_strided, utilization, seconds, saved, can_fuse: false }
+    }
+    fn add_root(&mut self, root: u32) {
+        if !self.roots.contains(&root) {
+            self.roots.push(root);
+        }
+    }
 }
 
 /// The computation of a kernel.
@@ -104,15 +120,11 @@ impl Expression {
         match self.uses.binary_search_by_key(&node, |it| it.node) {
             Ok(at) => {
                 let known = &mut self.uses[at];
-                if !known.roots.contains(&root) {
-                    known.roots.push(root);
-                }
+                known.add_root(root);
                 known.is_strided |= is_strided;
             }
             Err(at) => {
-                let roots = InlineList::of(&[root]);
-                let (saved, can_fuse) = (0.0, false);
-                self.uses.insert(at, Use { node, roots, is_strided, saved, can_fuse });
+                self.uses.insert(at, Use::new(node, InlineList::of(&[root]), is_strided));
             }
         }
     }
@@ -158,32 +170,70 @@ impl Expression {
         (made.hero, made.is_tileable, made.is_fusion) = (Hero::Tiled, true, true);
         made.size = self.size + producer.size;
         made.has_reduction = self.has_reduction || producer.has_reduction;
-        let others = self.uses.iter().filter(|it| it.node != at);
-        for used in others.chain(&producer.uses) {
-            made.read_in_place(used.node);
-        }
+        let union = self.union(producer).filter(|&(node, ..)| node != at);
+        let read_once = |(node, ..): (u32, _, _)| Use::new(node, InlineList::of(&[0]), false);
+        made.uses = union.map(read_once).collect();
         made
+    }
+    /// The nodes that one of two computations uses, in order, with both uses.
+    pub fn union<'e>(
+        &'e self,
+        other: &'e Self,
+    ) -> impl Iterator<Item = (u32, Option<&'e Use>, Option<&'e Use>)> {
+        let (mut left, mut right) = (self.uses.as_slice(), other.uses.as_slice());
+        std::iter::from_fn(move || {
+            let [one, another] = [left.first(), right.first()];
+            let node = match (one, another) {
+                (Some(one), Some(another)) => one.node.min(another.node),
+                (one, another) => one.or(another)?.node,
+            };
+            let one = one.filter(|it| it.node == node);
+            let another = another.filter(|it| it.node == node);
+            left = &left[usize::from(one.is_some())..];
+            right = &right[usize::from(another.is_some())..];
+            Some((node, one, another))
+        })
     }
     /// This computation with `producer`, node `at`, one of its operands, fused into it.
     #[must_use]
     pub fn with(&self, at: u32, producer: &Self) -> Self {
         let Some(used) = self.use_of(at) else { return self.clone() };
-        if self.hero_with(at, producer) == Hero::Tiled {
+        let hero = self.hero_with(at, producer);
+        if hero == Hero::Tiled {
             return self.tiled_with(at, producer);
         }
         let (utilization, emitted) = (self.utilization(used), self.emitted(used));
         let first = self.roots.len() as u32;
-        let mut roots = self.roots.clone();
+        let mut roots = Vec::with_capacity(self.roots.len() + producer.roots.len());
+        roots.extend_from_slice(&self.roots);
         roots.extend(producer.roots.iter().skip(1).map(|root| Root {
             utilization: root.utilization * utilization,
             emitted: root.emitted * emitted,
         }));
-        let mut made = Self {
-            uses: self.uses.iter().filter(|it| it.node != at).cloned().collect(),
+        let mut uses = Vec::with_capacity(self.uses.len() + producer.uses.len());
+        for (node, own, of_producer) in self.union(producer).filter(|&(node, ..)| node != at) {
+            let mut made = match own {
+                Some(own) => own.clone(),
+                None => Use::new(node, InlineList::new(), false),
+            };
+            if let Some(one) = of_producer {
+                made.is_strided |= one.is_strided || used.is_strided;
+                for &root in &one.roots {
+                    if root == 0 {
+                        used.roots.iter().for_each(|&root| made.add_root(root));
+                    } else {
+                        made.add_root(first + root - 1);
+                    }
+                }
+            }
+            uses.push(made);
+        }
+        Self {
+            uses,
             roots,
             flops: utilization.mul_add(producer.flops, self.flops),
             size: emitted.mul_add(producer.size, self.size),
-            hero: self.hero_with(at, producer),
+            hero,
             chain: if self.chain == at { producer.chain } else { self.chain },
             has_reduction: self.has_reduction || producer.has_reduction,
             is_tileable: self.is_tileable && producer.is_tileable,
@@ -193,19 +243,6 @@ impl Expression {
             shared_bytes: self.shared_bytes + producer.shared_bytes,
             num_moving: self.num_moving + producer.num_moving,
             updated: if self.updated == at { NONE } else { self.updated },
-        };
-        for one in &producer.uses {
-            let is_strided = one.is_strided || used.is_strided;
-            for &root in &one.roots {
-                if root == 0 {
-                    for &root in &used.roots {
-                        made.add(one.node, root, is_strided);
-                    }
-                } else {
-                    made.add(one.node, first + root - 1, is_strided);
-                }
-            }
         }
-        made
     }
 }

@@ -23,8 +23,8 @@ use self::can_fuse::can_fuse;
 pub use self::gemm_fusion::TakenIn;
 use self::hero::Hero;
 use self::multi_output_fusion::{joined, Joined};
-use self::nodes::{nodes_of, Given, Kind, Node};
-use self::performance_model::{fused_seconds, seconds, LAUNCH};
+use self::nodes::{Given, Kind, Node, Nodes};
+use self::performance_model::{fused_seconds, measure, LAUNCH};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::merged_dots::MergedDots;
@@ -33,7 +33,7 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use crate::work::seconds::Seconds;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
+use std::collections::BinaryHeap;
 
 /// Seconds of a kernel that XLA does not estimate.
 const UNKNOWN: f64 = 1e-8;
@@ -80,9 +80,11 @@ pub fn fused(
             for region in program.op_regions(op) {
                 let blocks: Vec<BlockId> = program.region_blocks(region).collect();
                 for block in blocks.into_iter().filter(|&block| is_run(program, block)) {
-                    let (nodes, taken_in) = nodes_of(&mut given, block);
-                    found.taken_in.extend(taken_in);
-                    found.add(&Queue::run(nodes));
+                    let mut made = Nodes::of(&mut given, block);
+                    found.taken_in.extend(made.fuse_into_products());
+                    made.drop_unused_slices();
+                    made.rewrite_normalizations(program.block_ops(block));
+                    found.add(&Queue::run(made.nodes));
                 }
             }
         }
@@ -126,20 +128,25 @@ impl Fused {
 /// Producers by priority: the seconds that fusing them saves.
 struct Queue {
     nodes: Vec<Node>,
-    queued: BTreeSet<(Seconds, u32)>,
+    /// Producers with each priority that they had; entries with former ones are skipped.
+    queued: BinaryHeap<(Seconds, u32)>,
     /// The priority with which each node is in the queue.
     priorities: Vec<Option<Seconds>>,
+    /// The users that take the current producer, and the nodes whose priorities may have changed; fields to reuse their memory.
+    taking: Vec<u32>,
+    touched: Vec<u32>,
 }
 
 impl Queue {
     /// Fuses producers as long as that saves time.
     fn run(nodes: Vec<Node>) -> Vec<Node> {
         let priorities = vec![None; nodes.len()];
-        let mut queue = Self { nodes, queued: BTreeSet::new(), priorities };
+        let (queued, taking, touched) = Default::default();
+        let mut queue = Self { nodes, queued, priorities, taking, touched };
         let count = queue.nodes.len() as u32;
         for at in 0..count {
             if queue.nodes[at as usize].kind == Kind::Fusible {
-                queue.nodes[at as usize].seconds = seconds(&queue.nodes, &queue.nodes[at as usize]);
+                measure(&mut queue.nodes, at);
             }
         }
         for at in 0..count {
@@ -149,9 +156,12 @@ impl Queue {
         }
         (0..count).for_each(|at| queue.compare_operands(at));
         (0..count).for_each(|at| queue.enqueue(at));
-        while let Some((_, at)) = queue.queued.pop_last() {
-            queue.priorities[at as usize] = None;
-            queue.fuse(at);
+        while let Some((priority, at)) = queue.queued.pop() {
+            let known = &mut queue.priorities[at as usize];
+            if known.is_some_and(|known| known.cmp(&priority).is_eq()) {
+                *known = None;
+                queue.fuse(at);
+            }
         }
         queue.nodes
     }
@@ -184,14 +194,16 @@ impl Queue {
             _ => {}
         }
     }
-    /// Subtracts what `consumer` would save with its operand at `index`, before that operand is removed.
-    fn forget(&mut self, consumer: u32, index: usize) {
-        let known = &mut self.nodes[consumer as usize].expression.uses[index];
-        let (at, saved, can) = (known.node, known.saved, known.can_fuse);
-        (known.saved, known.can_fuse) = (0.0, false);
-        let producer = &mut self.nodes[at as usize];
-        producer.saved -= saved;
-        producer.num_taking -= u32::from(can);
+    /// Subtracts what `consumer` would save with each of its operands, before these are removed.
+    fn forget_operands(&mut self, consumer: u32) {
+        for index in 0..self.nodes[consumer as usize].expression.uses.len() {
+            let known = &mut self.nodes[consumer as usize].expression.uses[index];
+            let (at, saved, can) = (known.node, known.saved, known.can_fuse);
+            (known.saved, known.can_fuse) = (0.0, false);
+            let producer = &mut self.nodes[at as usize];
+            producer.saved -= saved;
+            producer.num_taking -= u32::from(can);
+        }
     }
     /// Puts `at` in the queue with its priority, or removes it.
     fn enqueue(&mut self, at: u32) {
@@ -200,13 +212,8 @@ impl Queue {
         if *known == priority {
             return;
         }
-        if let Some(before) = known.take() {
-            self.queued.remove(&(before, at));
-        }
         *known = priority;
-        if let Some(priority) = priority {
-            self.queued.insert((priority, at));
-        }
+        self.queued.extend(priority.map(|priority| (priority, at)));
     }
     /// The seconds that fusing node `at` into its users saves; `None` if it cannot be fused.
     fn priority(&self, at: u32) -> Option<Seconds> {
@@ -230,43 +237,43 @@ impl Queue {
     }
     /// Fuses node `at` into its users.
     fn fuse(&mut self, at: u32) {
-        let users = std::mem::take(&mut self.nodes[at as usize].users);
-        let takes =
-            |&user: &u32| can_fuse(at, &self.nodes[at as usize], &self.nodes[user as usize]);
-        let (taking, left): (Vec<u32>, Vec<u32>) = users.into_iter().partition(takes);
-        self.nodes[at as usize].users = left.into_iter().collect();
-        let producer = self.nodes[at as usize].expression.clone();
+        let mut taking = std::mem::take(&mut self.taking);
+        let mut users = std::mem::take(&mut self.nodes[at as usize].users);
+        users.retain(|&user| {
+            let takes = can_fuse(at, &self.nodes[at as usize], &self.nodes[user as usize]);
+            if takes {
+                taking.push(user);
+            }
+            !takes
+        });
+        self.nodes[at as usize].users = users;
         let is_name = self.nodes[at as usize].kind == Kind::Bitcast;
         for &user in &taking {
-            for index in 0..self.nodes[user as usize].expression.uses.len() {
-                self.forget(user, index);
-            }
-            let before = &self.nodes[user as usize].expression;
-            let mut fused = before.with(at, &producer);
+            self.forget_operands(user);
+            let [producer, before] = [at, user].map(|it| &self.nodes[it as usize].expression);
+            let mut fused = before.with(at, producer);
             if let (true, true, Some(named)) =
                 (is_name, before.updated == at, producer.uses.first())
             {
                 // What is updated in place is updated under its other name.
                 fused.updated = named.node;
             }
-            let new: Vec<u32> = (fused.uses.iter().map(|it| it.node))
-                .filter(|&node| before.use_of(node).is_none())
-                .collect();
-            for node in new {
-                self.nodes[node as usize].add_user(user);
+            let before = std::mem::replace(&mut self.nodes[user as usize].expression, fused);
+            for index in 0..self.nodes[user as usize].expression.uses.len() {
+                let used = self.nodes[user as usize].expression.uses[index].node;
+                if before.use_of(used).is_none() {
+                    self.nodes[used as usize].add_user(user);
+                }
             }
-            self.nodes[user as usize].expression = fused;
-            self.nodes[user as usize].seconds = seconds(&self.nodes, &self.nodes[user as usize]);
+            measure(&mut self.nodes, user);
         }
         let node = &mut self.nodes[at as usize];
         node.is_fused |= !taking.is_empty();
         if node.users.is_empty() && !taking.is_empty() {
             node.is_gone = true;
-            let operands: Vec<u32> = node.expression.uses.iter().map(|it| it.node).collect();
-            for index in 0..operands.len() {
-                self.forget(at, index);
-            }
-            for operand in operands {
+            self.forget_operands(at);
+            for index in 0..self.nodes[at as usize].expression.uses.len() {
+                let operand = self.nodes[at as usize].expression.uses[index].node;
                 let used = &mut self.nodes[operand as usize];
                 if used.users.remove(&at) {
                     used.num_names -= usize::from(is_name);
@@ -275,25 +282,31 @@ impl Queue {
             }
         }
         self.update(&taking);
+        taking.clear();
+        self.taking = taking;
     }
     /// Updates the priorities around the nodes `changed`.
     fn update(&mut self, changed: &[u32]) {
-        let mut touched: Vec<u32> = Vec::new();
+        let mut touched = std::mem::take(&mut self.touched);
         for &user in changed {
             self.compare_operands(user);
             touched.extend(self.nodes[user as usize].expression.uses.iter().map(|it| it.node));
-            for outer in self.nodes[user as usize].users.clone() {
+            // Comparing does not change who the users are.
+            let users = std::mem::take(&mut self.nodes[user as usize].users);
+            for &outer in &users {
                 let uses = &self.nodes[outer as usize].expression.uses;
                 if let Ok(index) = uses.binary_search_by_key(&user, |it| it.node) {
                     self.compare(outer, index);
                 }
             }
+            self.nodes[user as usize].users = users;
             touched.push(user);
         }
         touched.sort_unstable();
         touched.dedup();
-        for at in touched {
+        for at in touched.drain(..) {
             self.enqueue(at);
         }
+        self.touched = touched;
     }
 }

@@ -9,6 +9,8 @@ use super::hero::Hero;
 use super::nodes::{Kind, Node};
 use super::performance_model::{fused_seconds, side_output_seconds, LAUNCH};
 use super::topological_order::TopologicalOrder;
+use crate::compilers::xla_cpu::ragged_rows::Rows;
+use crate::inline_list::InlineList;
 
 /// The most users of a value that are compared with each other.
 const MAX_SIBLINGS: usize = 64;
@@ -18,9 +20,9 @@ pub struct Groups<'n> {
     nodes: &'n [Node],
     /// The group of each node, named after its first member.
     group: Vec<u32>,
-    members: Vec<Vec<u32>>,
+    members: Vec<InlineList<u32, 4>>,
     /// The kernels that read each node.
-    readers: Vec<Vec<u32>>,
+    readers: Rows<u32>,
     order: TopologicalOrder,
 }
 
@@ -36,16 +38,13 @@ pub struct Joined {
 pub fn joined(nodes: &[Node]) -> Vec<Joined> {
     let count = nodes.len() as u32;
     let is_there = |at: u32| !nodes[at as usize].is_gone;
-    let mut readers = vec![Vec::new(); nodes.len()];
     let mut edges = Vec::new();
     for at in (0..count).filter(|&at| is_there(at)) {
-        for used in &nodes[at as usize].expression.uses {
-            readers[used.node as usize].push(at);
-            edges.push((used.node, at));
-        }
+        edges.extend(nodes[at as usize].expression.uses.iter().map(|used| (used.node, at)));
     }
+    let readers = Rows::of(nodes.len(), &edges);
     let order = TopologicalOrder::new(nodes.len(), &edges);
-    let members = (0..count).map(|at| vec![at]).collect();
+    let members = (0..count).map(|at| InlineList::of(&[at])).collect();
     let mut groups = Groups { nodes, group: (0..count).collect(), members, readers, order };
     for at in (0..count).rev().filter(|&at| is_there(at)) {
         groups.fuse_siblings(at);
@@ -56,11 +55,11 @@ pub fn joined(nodes: &[Node]) -> Vec<Joined> {
     merged
         .map(|members| {
             let is_inner = |&at: &u32| {
-                let readers = &readers[at as usize];
+                let readers = readers.row(at);
                 let is_here = |&reader: &u32| group[reader as usize] == group[at as usize];
                 !readers.is_empty() && readers.iter().all(is_here)
             };
-            let (inner, written) = members.into_iter().partition(is_inner);
+            let (inner, written) = members.iter().copied().partition(is_inner);
             Joined { written, inner }
         })
         .collect()
@@ -73,7 +72,7 @@ impl Groups<'_> {
     /// The groups that read the results of the group of `at`, each once.
     fn reading(&self, at: u32) -> Vec<u32> {
         let members = self.members[self.group[at as usize] as usize].iter();
-        let readers = members.flat_map(|&member| &self.readers[member as usize]);
+        let readers = members.flat_map(|&member| self.readers.row(member));
         let mut found: Vec<u32> = readers.map(|&reader| self.group[reader as usize]).collect();
         found.sort_unstable();
         found.dedup();
@@ -159,7 +158,7 @@ impl Groups<'_> {
         })
     }
     fn has_readers(&self, group: u32) -> bool {
-        self.members[group as usize].iter().any(|&at| !self.readers[at as usize].is_empty())
+        self.members[group as usize].iter().any(|&at| !self.readers.row(at).is_empty())
     }
     /// 2 for several results, 1 for a fusion, 0 for a single op.
     fn rank(&self, group: u32) -> u32 {
@@ -211,7 +210,7 @@ impl Groups<'_> {
         for &at in &moved {
             self.group[at as usize] = one;
         }
-        self.members[one as usize].extend(moved);
+        self.members[one as usize].extend(moved.iter().copied());
         true
     }
 }

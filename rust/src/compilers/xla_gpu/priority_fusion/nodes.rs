@@ -2,7 +2,6 @@
 
 use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
-use super::gemm_fusion::TakenIn;
 use super::hero::{Hero, Reduction, SIGNIFICANT};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
@@ -52,7 +51,8 @@ pub struct Node {
     pub is_last_step: bool,
     /// The product that it computes, if it is the kernel of one.
     pub product: Option<OpId>,
-    /// Seconds of the kernel.
+    /// Blocks of threads of the kernel, threads in each, and its seconds, as last measured.
+    pub launch: (f64, f64),
     pub seconds: f64,
     /// The sum of what its users would save, and the number of users into which it can be fused.
     pub saved: f64,
@@ -88,22 +88,18 @@ pub struct Nodes<'g, 'n, 'a> {
     pub scalars: FxHashMap<ValueId, u32>,
 }
 
-/// The nodes of `block`, and what its products compute of their operands.
-pub fn nodes_of(given: &mut Given<'_, '_>, block: BlockId) -> (Vec<Node>, TakenIn) {
-    let program = given.program;
-    let (of_value, slices, scalars) = Default::default();
-    let mut made = Nodes { given, block, nodes: Vec::new(), of_value, slices, scalars };
-    for op in program.block_ops(block) {
-        made.add_op(op);
+impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
+    /// The nodes of `block`.
+    pub fn of(given: &'n mut Given<'g, 'a>, block: BlockId) -> Self {
+        let program = given.program;
+        let (of_value, slices, scalars) = Default::default();
+        let mut made = Self { given, block, nodes: Vec::new(), of_value, slices, scalars };
+        for op in program.block_ops(block) {
+            made.add_op(op);
+        }
+        made.note_users();
+        made
     }
-    made.note_users();
-    let taken_in = made.fuse_into_products();
-    made.drop_unused_slices();
-    made.rewrite_normalizations(program.block_ops(block));
-    (made.nodes, taken_in)
-}
-
-impl Nodes<'_, '_, '_> {
     /// The node of the merged dot of which `value` is a slice, or a bitcast of one.
     fn sliced(&self, mut value: ValueId) -> Option<u32> {
         loop {
@@ -118,7 +114,7 @@ impl Nodes<'_, '_, '_> {
         }
     }
     /// Slices of merged dots that only the kernels of dots read are not written.
-    fn drop_unused_slices(&mut self) {
+    pub fn drop_unused_slices(&mut self) {
         for at in 0..self.nodes.len() {
             let Node { value, is_last_step, .. } = self.nodes[at];
             if !is_last_step || value.is_none_or(|value| !self.slices.contains_key(&value)) {
@@ -136,9 +132,9 @@ impl Nodes<'_, '_, '_> {
     /// Records the users of each node.
     fn note_users(&mut self) {
         for at in 0..self.nodes.len() {
-            let used: Vec<u32> = self.nodes[at].expression.uses.iter().map(|it| it.node).collect();
-            for node in used {
-                self.nodes[node as usize].add_user(at as u32);
+            for index in 0..self.nodes[at].expression.uses.len() {
+                let used = self.nodes[at].expression.uses[index].node;
+                self.nodes[used as usize].add_user(at as u32);
             }
         }
     }
@@ -163,6 +159,7 @@ impl Nodes<'_, '_, '_> {
             is_gone: false,
             is_last_step: false,
             product: None,
+            launch: (0.0, 0.0),
             seconds: 0.0,
             saved: 0.0,
             num_taking: 0,

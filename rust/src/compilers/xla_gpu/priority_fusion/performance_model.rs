@@ -79,24 +79,27 @@ fn reads_apart(hero: Hero, operand: &Use) -> bool {
     operand.is_strided && !matches!(hero, Hero::Transpose(_))
 }
 
-/// Seconds of the kernel of `node` by itself.
-pub fn seconds(nodes: &[Node], node: &Node) -> f64 {
-    let made = &node.expression;
+/// Measures node `at`: the seconds of its kernel by itself, and those of each read.
+pub fn measure(nodes: &mut [Node], at: u32) {
+    let Node { expression, looped, launched, .. } = &mut nodes[at as usize];
+    let (hero, updated) = (expression.hero, expression.updated);
     // Of a tiled kernel the tiles are as small as fills the chip, those of a reduction of what it reads.
-    let elements = if made.hero == Hero::Tiled { node.looped } else { node.launched };
-    let launch = launch(made.hero, elements);
-    let read: f64 = made
-        .uses
-        .iter()
-        // What is updated in place is not read.
-        .filter(|it| it.node != made.updated)
-        .map(|it| {
-            let from = &nodes[it.node as usize];
-            let total = from.bytes * made.utilization(it);
-            read_seconds(from, total, launch.0, reads_apart(made.hero, it))
-        })
-        .sum();
-    combined(compute_seconds(made.flops, launch), read + node.written / BANDWIDTH)
+    let launch = launch(hero, if hero == Hero::Tiled { *looped } else { *launched });
+    let mut uses = std::mem::take(&mut expression.uses);
+    for it in &mut uses {
+        it.utilization = nodes[at as usize].expression.utilization(it);
+        let from = &nodes[it.node as usize];
+        let total = from.bytes * it.utilization;
+        it.seconds = read_seconds(from, total, launch.0, reads_apart(hero, it));
+    }
+    // What is updated in place is not read.
+    let read = uses.iter().filter(|it| it.node != updated).map(|it| it.seconds);
+    let read: f64 = read.sum();
+    let node = &mut nodes[at as usize];
+    node.launch = launch;
+    node.seconds =
+        combined(compute_seconds(node.expression.flops, launch), read + node.written / BANDWIDTH);
+    node.expression.uses = uses;
 }
 
 /// Seconds to write the result of `node` as a further output.
@@ -104,37 +107,34 @@ pub fn side_output_seconds(node: &Node) -> f64 {
     node.written / BANDWIDTH
 }
 
-/// Seconds of `consumer` with `producer`, node `at`, fused into it.
+/// Seconds of `consumer` with `producer`, node `at`, fused into it; both are measured.
 pub fn fused_seconds(nodes: &[Node], (at, producer): (u32, &Node), consumer: &Node) -> f64 {
     let (inner, outer): (&Expression, &Expression) = (&producer.expression, &consumer.expression);
     let Some(used) = outer.use_of(at) else { return f64::INFINITY };
     let hero = outer.hero_with(at, inner);
     if hero == Hero::Tiled {
-        // Each part of a row is computed and read once.
-        let fused = Node { expression: outer.with(at, inner), ..consumer.clone() };
-        return seconds(nodes, &fused);
+        return tiled_seconds(nodes, (at, inner), consumer);
     }
-    let utilization = outer.utilization(used);
-    let launch = launch(hero, consumer.launched);
+    let utilization = used.utilization;
+    let is_own = hero == outer.hero;
+    let launch = if is_own { consumer.launch } else { launch(hero, consumer.launched) };
     let flops = inner.flops.mul_add(utilization, outer.flops);
     let mut read = 0.0;
-    // Both lists are sorted by node.
-    let (mut left, mut right) = (inner.uses.iter().peekable(), outer.uses.iter().peekable());
-    loop {
-        let next = match (left.peek(), right.peek()) {
-            (Some(one), Some(other)) => one.node.min(other.node),
-            (Some(one), None) => one.node,
-            (None, Some(other)) => other.node,
-            (None, None) => break,
-        };
-        let one = left.next_if(|it| it.node == next);
-        let other = right.next_if(|it| it.node == next);
-        if next == at {
+    for (node, one, other) in inner.union(outer) {
+        if node == at {
             continue;
         }
-        let from = &nodes[next as usize];
-        let of_inner = one.map_or(0.0, |it| inner.utilization(it) * utilization);
-        let of_outer = other.map_or(0.0, |it| outer.utilization(it));
+        match (one, other) {
+            // The producer does not change this read.
+            (None, Some(other)) if is_own && other.utilization >= 0.0 => {
+                read += other.seconds;
+                continue;
+            }
+            _ => {}
+        }
+        let from = &nodes[node as usize];
+        let of_inner = one.map_or(0.0, |it| it.utilization * utilization);
+        let of_outer = other.map_or(0.0, |it| it.utilization);
         let common = match (one, other) {
             (Some(one), Some(other)) if one.roots.contains(&0) => outer.common(other, used),
             _ => 0.0,
@@ -145,5 +145,18 @@ pub fn fused_seconds(nodes: &[Node], (at, producer): (u32, &Node), consumer: &No
         let total = from.bytes * (of_inner + of_outer - common);
         read += read_seconds(from, total.max(0.0), launch.0, is_strided);
     }
+    combined(compute_seconds(flops, launch), read + consumer.written / BANDWIDTH)
+}
+
+/// As [`fused_seconds`], for a tiled kernel: each part of a row is computed and read once.
+fn tiled_seconds(nodes: &[Node], (at, inner): (u32, &Expression), consumer: &Node) -> f64 {
+    let outer = &consumer.expression;
+    let launch = launch(Hero::Tiled, consumer.looped);
+    let reads = inner.union(outer).filter(|&(node, ..)| node != at).map(|(node, ..)| {
+        let from = &nodes[node as usize];
+        read_seconds(from, from.bytes, launch.0, false)
+    });
+    let read: f64 = reads.sum();
+    let flops = outer.flops + inner.flops;
     combined(compute_seconds(flops, launch), read + consumer.written / BANDWIDTH)
 }

@@ -3,6 +3,8 @@
 //! To find whether one of two kernels depends on the other, only those between them in the order are visited (Pearce and Kelly's
 //! algorithm).
 
+use crate::inline_list::InlineList;
+
 /// The most kernels between two that are merged. XLA has no such limit.
 const MAX_BETWEEN: usize = 4096;
 
@@ -14,9 +16,9 @@ pub struct TopologicalOrder {
     at: Vec<u32>,
     /// The group of each node, and the nodes of each group.
     group: Vec<u32>,
-    members: Vec<Vec<u32>>,
+    members: Vec<InlineList<u32, 4>>,
     /// The nodes that depend on each group.
-    needed_by: Vec<Vec<u32>>,
+    needed_by: Vec<InlineList<u32, 4>>,
     /// The last search that visited each place, and the number of searches.
     visited: Vec<u32>,
     num_searches: u32,
@@ -26,12 +28,12 @@ impl TopologicalOrder {
     /// An order of `count` nodes, each of which depends only on nodes before it: `edges` are pairs of a node and one that depends
     /// on it.
     pub fn new(count: usize, edges: &[(u32, u32)]) -> Self {
-        let mut needed_by = vec![Vec::new(); count];
+        let mut needed_by = vec![InlineList::new(); count];
         for &(from, to) in edges {
             needed_by[from as usize].push(to);
         }
         let all: Vec<u32> = (0..count as u32).collect();
-        let members = all.iter().map(|&node| vec![node]).collect();
+        let members = all.iter().map(|&node| InlineList::of(&[node])).collect();
         let visited = vec![0; count];
         Self {
             places: all.clone(),
@@ -75,12 +77,12 @@ impl TopologicalOrder {
             self.put(other, to);
         }
         let moved = std::mem::take(&mut self.needed_by[other as usize]);
-        self.needed_by[one as usize].extend(moved);
+        self.needed_by[one as usize].extend(moved.iter().copied());
         let members = std::mem::take(&mut self.members[other as usize]);
         for &node in &members {
             self.group[node as usize] = one;
         }
-        self.members[one as usize].extend(members);
+        self.members[one as usize].extend(members.iter().copied());
         true
     }
     /// Visits what lies between two places and needs the group at the first of them, and returns how many groups that are; `None`
