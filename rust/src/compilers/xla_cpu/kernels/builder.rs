@@ -87,12 +87,12 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         functions: &[OpId],
         Target { compiler, space, known, .. }: Target<'_>,
     ) -> Self {
-        let (layouts, storage, entry) = match known.take((compiler, space)) {
-            Some(Kept { layouts, storage, entry }) => (layouts, storage, Some(entry)),
-            None => {
-                let (layouts, storage) = stored(program, works, functions, (compiler, known));
-                (layouts, storage, None)
-            }
+        let kept = known.take((compiler, space));
+        let (layouts, storage, entry) = if let Some(Kept { layouts, storage, entry }) = kept {
+            (layouts, storage, Some(entry))
+        } else {
+            let (layouts, storage) = stored(program, works, functions, (compiler, known));
+            (layouts, storage, None)
         };
         let mut joined = FxHashMap::default();
         if let Some(fused) = known.fused.get().filter(|_| compiler.fuses_by_priority()) {
