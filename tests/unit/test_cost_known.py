@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
+from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ TEXTS = [program(*parts) for parts in product(MESHES, "xy", ELEMENTS, OPS)]
 
 def forget() -> None:
     links._known.cache_clear()
+    links._placed.cache_clear()
     rates._known_times.cache_clear()
 
 
@@ -99,3 +101,31 @@ def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     forget()
     monkeypatch.undo()
     assert [figures(text, {"hardware": "tpu-v5p"}) for text in TEXTS] == found
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mlp.mlir"
+
+
+@pytest.mark.parametrize("chip", ["h100", "tpu-v5e", "mi300x"])
+def test_what_is_asked_first_changes_nothing(chip: str) -> None:
+    # Kernels, the peak and live ranges are read from what is found out for the first of them.
+    def asked(*names: str) -> dict[str, Any]:
+        rows = cost(Module.parse(EXAMPLE.read_text()), chip).rows
+        return {name: getattr(rows, name) for name in names}
+
+    names = ("kernels", "peak_bytes", "live_ranges")
+    alone = {name: asked(name)[name] for name in names}
+    assert alone["kernels"]
+    for order in permutations(names):
+        assert asked(*order) == alone, order
+
+
+def test_an_edit_shares_the_kinds_of_ops() -> None:
+    session = Module.parse(TEXTS[0]).session()
+    before = session.cost("tpu-v5p").rows._work
+    session.set("%a", '[{"x"}, {}]')
+    after = session.cost("tpu-v5p").rows._work
+    known = {kind: kind for kind, _ in before}
+    shared = [kind for kind, _ in after if kind in known]
+    assert shared
+    assert all(known[kind] is kind for kind in shared)

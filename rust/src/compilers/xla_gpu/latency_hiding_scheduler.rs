@@ -56,6 +56,16 @@ impl Queue {
     }
 }
 
+/// Whether a node reads what a collective makes, how many nodes it lets run, whether it frees memory, and its place.
+type Rank = (bool, usize, bool, u32);
+
+/// Whether `node` takes more nearly the microseconds that are `left` than `other` does; `None` if neither does.
+fn fits_better(node: &Node, other: &Node, left: f64) -> Option<bool> {
+    let [own, others] = [node, other].map(|it| (left - it.what.cost).abs());
+    let fits = (!node.starts() && own < others, !other.starts() && others < own);
+    (fits.0 != fits.1).then_some(fits.0)
+}
+
 /// The nodes of a block, and what is known while they are placed.
 struct Scheduler<'g> {
     nodes: Vec<Node>,
@@ -258,7 +268,7 @@ impl<'g> Scheduler<'g> {
     fn best_now(&self, entries: &BTreeSet<Entry>, may: impl Fn(&Node) -> bool) -> Option<Entry> {
         let is_backed = self.is_busy && !self.ends.is_empty();
         let left = self.future.peek().map(|&Reverse(at)| f64::from_bits(at) - self.time);
-        let (mut best, mut last): (Option<Entry>, Option<Entry>) = (None, None);
+        let (mut best, mut last): (Option<(Entry, Rank)>, Option<Entry>) = (None, None);
         for &entry in entries.iter().rev().take(MAX_COMPARED) {
             let node = &self.nodes[entry.2 as usize];
             if !may(node) {
@@ -271,35 +281,28 @@ impl<'g> Scheduler<'g> {
                 last = Some(entry);
                 continue;
             }
-            let Some(other) = best else {
-                best = Some(entry);
+            let Some((other, others)) = best else {
+                best = Some((entry, self.rank(node)));
                 continue;
             };
             if entry.0 < other.0 {
                 break;
             }
-            if self.is_better(node, &self.nodes[other.2 as usize], left) {
-                best = Some(entry);
+            let fits = left.and_then(|left| fits_better(node, &self.nodes[other.2 as usize], left));
+            if fits != Some(false) {
+                let own = self.rank(node);
+                if fits == Some(true) || own > others {
+                    best = Some((entry, own));
+                }
             }
         }
-        best.or(last)
+        best.map(|(entry, _)| entry).or(last)
     }
-    /// Whether `node` is better than `other`, which is behind as many collectives. `left`: the microseconds until something else is
-    /// ready.
-    fn is_better(&self, node: &Node, other: &Node, left: Option<f64>) -> bool {
-        if let Some(left) = left {
-            let [own, others] = [node, other].map(|it| (left - it.what.cost).abs());
-            let fits = (!node.starts() && own < others, !other.starts() && others < own);
-            if fits.0 != fits.1 {
-                return fits.0;
-            }
-        }
-        let frees = |node: &Node| {
-            self.memory.is_high() && node.part().is_some_and(|part| self.memory.change(part).0 < 0)
-        };
-        let key =
-            |node: &Node| (node.reads_collective, self.lets_run(node), frees(node), node.place);
-        key(node) > key(other)
+    /// What decides between nodes behind as many collectives that fit equally well in the time until something else is ready.
+    fn rank(&self, node: &Node) -> Rank {
+        let frees =
+            self.memory.is_high() && node.part().is_some_and(|part| self.memory.change(part).0 < 0);
+        (node.reads_collective, self.lets_run(node), frees, node.place)
     }
     /// The number of nodes that are ready when `node` is placed.
     fn lets_run(&self, node: &Node) -> usize {
