@@ -13,7 +13,7 @@ import shardcore.jax
 from shardcore.bench.by_hand import stage_layers, ticks
 from shardcore.bench.cross_entropy import in_one_kernel, op_by_op
 from shardcore.bench.experts import mixture
-from shardcore.bench.kernels import seen, work
+from shardcore.bench.kernels import Blocks, Kernel, block_work, in_blocks, seen, work
 from shardcore.bench.launches import launched_share
 from shardcore.bench.models import MODELS, Experts, Layers, Model
 from shardcore.bench.parameters import shapes
@@ -289,6 +289,41 @@ def test_attention_by_a_kernel() -> None:
     whole, local = (work(shape, shape, shape, keys, True) for keys in (None, 896.0))
     assert whole.flops == 2 * 2 * 8 * 128 * 2 * 4096 * 4096 // 2
     assert local.flops / whole.flops == pytest.approx(896 / 2048)
+
+
+@pytest.mark.parametrize(
+    ("time", "window", "block"),
+    [
+        (8192, None, (2048, 2048)),
+        (2048, None, (1024, 512)),
+        (4096, 1024, (1024, 512)),
+        (96, 7, (8, 4)),
+    ],
+)
+def test_blocks_are_those_of_which_the_mask_leaves_anything(
+    time: int, window: int | None, block: tuple[int, int]
+) -> None:
+    rows, keys = np.arange(time)[:, None], np.arange(time)
+    mask = (keys <= rows) & (keys > rows - (window or time))
+    blocks = mask.reshape(time // block[0], block[0], time // block[1], block[1]).any(axis=(1, 3))
+    assert in_blocks(time, (window,), block) == pytest.approx(blocks.mean() * time)
+
+
+def test_attention_on_a_tpu_computes_whole_blocks_and_tiles() -> None:
+    shape = (1, 4096, 8, 128)
+    plain = [work(shape, shape, shape, None, forward).flops for forward in (True, False)]
+
+    def flops(blocks: Blocks) -> list[float]:
+        kernel = Kernel("tpu", blocks=blocks)
+        found = (block_work(shape, shape, shape, kernel, forward) for forward in (True, False))
+        return [one.flops / known for one, known in zip(found, plain, strict=True)]
+
+    whole = ((4096, 4096), (4096, 4096))
+    assert flops(Blocks(*whole, None)) == [2.0, 2.0]
+    assert flops(Blocks(*whole, None, tile=256)) == [4.0, 4.0]
+    # Scores, and the gradient of weights, are computed once more for the gradient of queries.
+    assert flops(Blocks(*whole, (4096, 4096)))[1] == pytest.approx(2 * 7 / 5)
+    assert flops(Blocks((1024, 1024), (2048, 2048), None)) == [1.25, 1.5]
 
 
 def test_what_is_kept_is_not_recomputed() -> None:

@@ -88,7 +88,8 @@ def test_options_of_recipes() -> None:
     assert chip(19, "tp_comm_overlap") == hardware("h100-a3", CHIPS_FILE).achieved
     assert kept("") == ("out",)
     assert kept("mlpwo=device") == ("out", "down")
-    known = {option for row in ROWS for option in row.options}
+    # Blocks of attention have a test against MaxText's configurations.
+    known = {option for row in ROWS for option in row.options if "sa_" not in option}
     assert known == {
         "cuda_graph_scope=attn,moe_router,moe_preprocess",
         "cuda_graph_scope=moe_router,moe_preprocess",

@@ -271,6 +271,10 @@ def chip_of(
     """Return the chip of ``row``, which overlaps collectives as libraries do for such a run.
     Without its ``program`` the host launches all kernels of an eager run."""
     chip = hardware(row.chip, hardware_file)
+    if run.platform == "tpu":
+        from shardcore.bench.kernels import with_attention
+
+        return with_attention(chip)
     if not run.by_hand and not row.is_torchtitan:
         return chip
     shares = replace(
