@@ -326,6 +326,18 @@ def test_attention_on_a_tpu_computes_whole_blocks_and_tiles() -> None:
     assert flops(Blocks((1024, 1024), (2048, 2048), None)) == [1.25, 1.5]
 
 
+def test_what_is_kept_takes_memory_without_a_compiler() -> None:
+    run = by_hand(LLAMA, 16, data=16)
+    run = dataclasses.replace(run, remat=Remat(("query", "down")), scan=False)
+    peaks = [
+        lower(dataclasses.replace(run, caches_kept=kept)).propagate().cost("h100").peak_bytes
+        for kept in (False, True)
+    ]
+    # No gradient needs the last product of a layer, of one sequence.
+    rows = 2 * run.time * LLAMA.width
+    assert peaks[1] - peaks[0] == pytest.approx(LLAMA.depth * rows, rel=0.1)
+
+
 def test_what_is_kept_is_not_recomputed() -> None:
     sizes = {"data": 1, "fsdp": 8, "tensor": 1}
     run = Training(LLAMA, sizes, 8, 2048, Remat())

@@ -95,6 +95,7 @@ def test_options_of_recipes() -> None:
     known = {option for row in ROWS for option in row.options if "sa_" not in option}
     assert known == {
         SUMMED,
+        "training.compile=false",
         "cuda_graph_scope=attn,moe_router,moe_preprocess",
         "cuda_graph_scope=moe_router,moe_preprocess",
         "mlpwo=device",

@@ -83,6 +83,7 @@ def training_of(row: Row) -> Training:
         and "cuda_graph_impl=full_iteration" not in row.options,
         graphs=row.option("cuda_graph_scope"),
         at_once=2 if "moe_a2a_overlap" in row.options else 1,
+        caches_kept="training.compile=false" in row.options,
         loss_op_by_op=row.is_torchtitan,
         splits_collectives="tp_comm_overlap" in row.options,
     )
