@@ -13,7 +13,7 @@ import shardcore.jax
 from shardcore.bench.by_hand import stage_layers, ticks
 from shardcore.bench.cross_entropy import in_one_kernel, op_by_op
 from shardcore.bench.experts import mixture
-from shardcore.bench.kernels import Blocks, Kernel, block_work, in_blocks, seen, work
+from shardcore.bench.kernels import ATTENTION, Blocks, in_blocks, seen, with_attention, work
 from shardcore.bench.launches import launched_share
 from shardcore.bench.models import MODELS, Experts, Layers, Model
 from shardcore.bench.parameters import shapes
@@ -310,20 +310,26 @@ def test_blocks_are_those_of_which_the_mask_leaves_anything(
 
 
 def test_attention_on_a_tpu_computes_whole_blocks_and_tiles() -> None:
-    shape = (1, 4096, 8, 128)
-    plain = [work(shape, shape, shape, None, forward).flops for forward in (True, False)]
+    chip = hardware("tpu-v6e")
+    run = Training(LLAMA, {"data": 1}, 1, 4096, None)
 
-    def flops(blocks: Blocks) -> list[float]:
-        kernel = Kernel("tpu", blocks=blocks)
-        found = (block_work(shape, shape, shape, kernel, forward) for forward in (True, False))
-        return [one.flops / known for one, known in zip(found, plain, strict=True)]
+    def share(blocks: Blocks, **how: Any) -> float:
+        known = with_attention(chip, dataclasses.replace(run, blocks=blocks, **how))
+        return known.achieved.kernels / ATTENTION
 
     whole = ((4096, 4096), (4096, 4096))
-    assert flops(Blocks(*whole, None)) == [2.0, 2.0]
-    assert flops(Blocks(*whole, None, tile=256)) == [4.0, 4.0]
+    assert share(Blocks((1, 1), (1, 1), None)) == pytest.approx(1, rel=1e-3)
+    assert share(Blocks(*whole, None)) == 1 / 2
+    assert share(Blocks(*whole, None, tile=256)) == 1 / 4
     # Scores, and the gradient of weights, are computed once more for the gradient of queries.
-    assert flops(Blocks(*whole, (4096, 4096)))[1] == pytest.approx(2 * 7 / 5)
-    assert flops(Blocks((1024, 1024), (2048, 2048), None)) == [1.25, 1.5]
+    assert share(Blocks(*whole, (4096, 4096))) == pytest.approx(7 / 9 / 2)
+    assert share(Blocks((1024, 1024), (2048, 2048), None)) == pytest.approx(
+        7 / (2 * 1.25 + 5 * 1.5)
+    )
+    # The forward pass runs twice.
+    assert share(Blocks((1024, 1024), (2048, 2048), None), remat=Remat()) == pytest.approx(
+        9 / (4 * 1.25 + 5 * 1.5)
+    )
 
 
 def test_what_is_kept_takes_memory_without_a_compiler() -> None:

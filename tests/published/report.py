@@ -24,7 +24,7 @@ def cost_of(run: Run, **options: Any) -> shardcore.Cost:
     if run.platform == "cuda":
         options.setdefault("dcn", A3_BYTES_PER_SECOND)
     else:
-        chip = with_attention(chip)
+        chip = with_attention(chip, run.training)
     return lower(run.training).propagate().cost(chip, slices=run.slices, **options)
 
 

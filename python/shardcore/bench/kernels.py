@@ -22,6 +22,7 @@ import shardcore
 from shardcore.rules import Signature
 
 if TYPE_CHECKING:
+    from shardcore.bench.training import Training
     from shardcore.calculus.hardware import Hardware
 
 ATTENTION = 0.75
@@ -36,11 +37,6 @@ FORWARD, BACKWARD = "flash_attention_forward", "flash_attention_backward"
 
 SOFTMAX = "masked_softmax_forward", "masked_softmax_backward"
 """The targets of the softmax of scores that are stored in memory."""
-
-
-def with_attention(chip: Hardware) -> Hardware:
-    """Return ``chip``, a TPU, with the share of FLOP/s that these kernels reach."""
-    return replace(chip, achieved=replace(chip.achieved, kernels=ATTENTION))
 
 
 Block = tuple[int, int]
@@ -76,13 +72,10 @@ class Kernel(NamedTuple):
 
     platform: str
     """``tpu`` or ``cuda``."""
-    windows: tuple[int | None, ...] = (None,)
-    """For consecutive layers, the number of keys that a query attends to; ``None``: all before it.
-    Every layer's kernel gets the mean work."""
+    keys: float | None = None
+    """The mean number of keys that a query attends to; ``None``: half of all keys."""
     is_narrow: bool = False
     """On GPUs: whether products are in an 8-bit float type."""
-    blocks: Blocks = Blocks()
-    """On TPUs: its blocks."""
 
 
 class Work(NamedTuple):
@@ -143,37 +136,59 @@ def in_blocks(time: int, windows: tuple[int | None, ...], block: Block) -> float
     return blocks * keys / len(starts) / len(windows)
 
 
-def block_work(
-    q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], kernel: Kernel, forward: bool
-) -> Work:
-    """Return the work of attention on a TPU: that of whole blocks, in which heads fill whole tiles.
+def block_flops(
+    heads: tuple[int, int], keys: Callable[[Block], float], blocks: Blocks
+) -> tuple[float, float]:
+    """Return the FLOPs of a query, with whole blocks of keys in which heads fill whole tiles: those
+    of the forward pass, and those of the backward pass.
 
-    If the gradient of queries has a kernel of its own, that computes two products once more.
+    Args:
+        heads: the widths of a head of keys and of values.
+        keys: the mean number of keys that are computed in blocks of a size.
+        blocks: the blocks and tiles. If the gradient of queries has a kernel of its own, that
+            computes two products once more.
     """
-    batch, time, heads, head = q
-    blocks, total = kernel.blocks, work(q, k, v, None, forward)
-    wide, value = (-(-width // blocks.tile) * blocks.tile for width in (head, v[3]))
-    kernels = [(wide + value, blocks.forward)]
-    if not forward and blocks.queries is None:
-        kernels = [(3 * wide + 2 * value, blocks.keys)]
-    elif not forward and blocks.queries is not None:
-        kernels = [(2 * wide + 2 * value, blocks.keys), (2 * wide + value, blocks.queries)]
-    pairs = [
-        int(batch * heads * time * in_blocks(k[1], kernel.windows, block)) for _, block in kernels
-    ]
-    flops = sum(2 * width * count for (width, _), count in zip(kernels, pairs, strict=True))
-    return total._replace(flops=flops, exponentials=sum(pairs))
+    wide, value = (-(-width // blocks.tile) * blocks.tile for width in heads)
+    forward = 2 * (wide + value) * keys(blocks.forward)
+    if blocks.queries is None:
+        return forward, 2 * (3 * wide + 2 * value) * keys(blocks.keys)
+    again = 2 * (2 * wide + value) * keys(blocks.queries)
+    return forward, 4 * (wide + value) * keys(blocks.keys) + again
+
+
+def with_attention(chip: Hardware, run: Training) -> Hardware:
+    """Return ``chip``, a TPU, with the share of FLOP/s that the attention kernels of ``run`` reach,
+    of those that they declare."""
+    declared = computed = 0.0
+    # Layers recompute their attention, if they recompute anything.
+    forwards = 1 if run.remat is None or "context" in run.remat.saved else 2
+    for kind in run.model.kinds:
+        value = kind.head if kind.latent is None else kind.latent.value
+        shape = (1, run.time, kind.heads, kind.head)
+        blocks = run.blocks if None in kind.windows else run.local_blocks
+        keys = seen(run.time, kind.windows)
+        known = [
+            work(shape, shape, (*shape[:3], value), keys, forward).flops
+            for forward in (True, False)
+        ]
+        computed_keys = functools.partial(in_blocks, run.time, kind.windows)
+        found = block_flops((kind.head, value), computed_keys, blocks)
+        declared += kind.depth * (forwards * known[0] + known[1])
+        queries = run.time * kind.heads * kind.depth
+        computed += queries * (forwards * found[0] + found[1])
+    share = ATTENTION * declared / computed
+    return replace(chip, achieved=replace(chip.achieved, kernels=share))
 
 
 def _run(kernel: Kernel, results: list[jax.Array], forward: bool, operands: Any) -> Any:
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results]
     if kernel.platform != "tpu":
-        keys = np.float64(seen(operands[1].shape[1], kernel.windows) or -1.0)
+        keys = np.float64(-1.0 if kernel.keys is None else kernel.keys)
         if kernel.is_narrow:
             operands = [x.astype(jnp.float8_e4m3fn) for x in operands]
         return jax.ffi.ffi_call(FORWARD if forward else BACKWARD, shapes)(*operands, keys=keys)
     q, k, v, *_ = (x.shape for x in operands)
-    cost = block_work(q, k, v, kernel, forward)
+    cost = work(q, k, v, kernel.keys, forward)
 
     def body(*refs: Any) -> None:
         for ref in refs[len(operands) :]:

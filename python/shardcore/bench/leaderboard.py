@@ -280,7 +280,7 @@ def chip_of(
         from shardcore.bench.kernels import with_attention
 
         by_sums = SUMMED in row.options
-        chip = with_attention(chip)
+        chip = with_attention(chip, run)
         return replace(chip, achieved=replace(chip.achieved, gathers_by_sums=by_sums))
     if not run.by_hand and not row.is_torchtitan:
         return chip

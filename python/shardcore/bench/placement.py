@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from shardcore.bench.kernels import Kernel, flash_attention, plain_attention
+from shardcore.bench.kernels import Kernel, flash_attention, plain_attention, seen
 from shardcore.bench.models import Layers
 from shardcore.bench.parameters import shapes
 from shardcore.bench.training import Training
@@ -27,8 +27,7 @@ Weights = dict[str, jax.Array]
 def _attention(run: Training, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     if not run.flash:
         return plain_attention(q, k, v, run.platform)
-    blocks = run.blocks if None in kind.windows else run.local_blocks
-    kernel = Kernel(run.platform, kind.windows, run.narrow_attention, blocks)
+    kernel = Kernel(run.platform, seen(run.time, kind.windows), run.narrow_attention)
     return flash_attention(q, k, v, kernel).astype(jnp.bfloat16)
 
 

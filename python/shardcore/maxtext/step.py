@@ -110,7 +110,7 @@ class Step:
 
         chips = self.chips
         chip = chip_named(chips.hardware, hardware_file or CHIPS_FILE)
-        known = with_attention(chip) if self.run.platform == "tpu" else chip
+        known = with_attention(chip, self.run) if self.run.platform == "tpu" else chip
         slices = chips.slices if chip.is_torus else None
         return lower(self.run).propagate().cost(known, topology=chips.topology, slices=slices)
 
