@@ -26,26 +26,40 @@ HOST = "=offload "
 QKV = "query_proj=offload key_proj=offload value_proj=offload"
 CUSTOM = "remat_policy=custom decoder_layer_input=offload"
 TPU = "use_iota_embed=true"
+BLOCKS = "sa_block_q=2048 sa_block_kv=2048 sa_block_q_dkv=2048 sa_block_kv_dkv=2048"
+FUSED = f"sa_use_fused_bwd_kernel=true {BLOCKS}"
+SPLIT = f"{BLOCKS} sa_block_q_dq=2048 sa_block_kv_dq=2048"
+SMALL = f"{FUSED} sa_block_q=1024 sa_block_kv=1024"
+SHORT = "sa_block_q=1024 sa_block_q_dkv=2048 sa_block_q_dq=2048"
+LOCAL = "local_sa_block_q=1024 local_sa_block_kv=1024 local_sa_block_q_dkv=1024"
 # A measured run by its row, as a configuration: model, tokens, sequences of a device, the rest.
 ROWS = {
-    1: f"deepseek3-671b 4096 8 {TPU} {CUSTOM} compile_topology=tpu7x-256 ici_fsdp_parallelism=256",
-    2: f"deepseek3-671b 4096 8 {TPU} {CUSTOM} compile_topology=tpu7x-256 quantization=fp8_full",
-    4: f"gemma4-26b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512",
+    1: f"deepseek3-671b 4096 8 {TPU} {CUSTOM} compile_topology=tpu7x-256 ici_fsdp_parallelism=256 "
+    f"{FUSED}",
+    2: f"deepseek3-671b 4096 8 {TPU} {CUSTOM} compile_topology=tpu7x-256 quantization=fp8_full "
+    f"{FUSED}",
+    4: f"gemma4-26b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 "
+    f"{SMALL} sa_block_q_dkv=1024 sa_block_kv_dkv=1024",
     5: f"gemma4-31b 8192 4 {TPU} remat_policy=custom out_proj=device compile_topology=tpu7x-128 "
-    "ici_fsdp_transpose_parallelism=8 ici_fsdp_parallelism=16",
-    6: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512",
-    7: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 quantization=fp8_full",
+    "ici_fsdp_transpose_parallelism=8 ici_fsdp_parallelism=16 "
+    f"{FUSED} sa_block_q_dkv=1024 {LOCAL} local_sa_block_kv_dkv=2048",
+    6: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 {SMALL}",
+    7: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 quantization=fp8_full "
+    f"{SMALL}",
     8: "gpt3-175b 2048 3 remat_policy=full compile_topology=v6e-256 "
-    "override_model_config=true trainable_position_size=2048",
+    "override_model_config=true trainable_position_size=2048 "
+    f"{SHORT}",
     9: f"llama3.1-405b 8192 1 {TPU} {CUSTOM} compile_topology=v6e-256 "
-    "compile_topology_num_slices=2 dcn_fsdp_parallelism=2 dcn_data_parallelism=1",
-    10: f"llama3.1-70b 8192 2 {TPU} {CUSTOM} {QKV} compile_topology=v6e-64",
-    12: f"llama3.1-70b 8192 5 {TPU} {CUSTOM} {QKV} compile_topology=v6e-256",
-    13: f"llama3.1-8b 8192 3 {TPU} {CUSTOM} {QKV} out_proj=offload compile_topology=v6e-8",
-    16: f"deepseek3-671b 8192 6 {TPU} {CUSTOM} out_proj=offload compile_topology=v5p-1024",
+    "compile_topology_num_slices=2 dcn_fsdp_parallelism=2 dcn_data_parallelism=1 "
+    f"{SHORT}",
+    10: f"llama3.1-70b 8192 2 {TPU} {CUSTOM} {QKV} compile_topology=v6e-64 {FUSED}",
+    12: f"llama3.1-70b 8192 5 {TPU} {CUSTOM} {QKV} compile_topology=v6e-256 {FUSED}",
+    13: f"llama3.1-8b 8192 3 {TPU} {CUSTOM} {QKV} out_proj=offload compile_topology=v6e-8 {FUSED}",
+    16: f"deepseek3-671b 8192 6 {TPU} {CUSTOM} out_proj=offload compile_topology=v5p-1024 {SPLIT}",
     17: f"llama4-17b-128e 8192 4 {TPU} {CUSTOM} {QKV} out_proj=offload compile_topology=v5p-256 "
-    "ici_tensor_parallelism=4",
-    18: f"llama4-17b-16e 8192 8 {TPU} {CUSTOM} compile_topology=v5p-1024",
+    "ici_tensor_parallelism=4 "
+    f"{SPLIT}",
+    18: f"llama4-17b-16e 8192 8 {TPU} {CUSTOM} compile_topology=v5p-1024 {SPLIT}",
     19: "llama2-7b 4096 4 remat_policy=minimal_flash scan_layers=false hardware=gpu "
     "ici_fsdp_parallelism=8 dcn_data_parallelism=2",
 }

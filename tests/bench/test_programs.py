@@ -13,7 +13,7 @@ import shardcore.jax
 from shardcore.bench.by_hand import stage_layers, ticks
 from shardcore.bench.cross_entropy import in_one_kernel, op_by_op
 from shardcore.bench.experts import mixture
-from shardcore.bench.kernels import seen, work
+from shardcore.bench.kernels import ATTENTION, Blocks, in_blocks, seen, with_attention, work
 from shardcore.bench.launches import launched_share
 from shardcore.bench.models import MODELS, Experts, Layers, Model
 from shardcore.bench.parameters import shapes
@@ -289,6 +289,59 @@ def test_attention_by_a_kernel() -> None:
     whole, local = (work(shape, shape, shape, keys, True) for keys in (None, 896.0))
     assert whole.flops == 2 * 2 * 8 * 128 * 2 * 4096 * 4096 // 2
     assert local.flops / whole.flops == pytest.approx(896 / 2048)
+
+
+@pytest.mark.parametrize(
+    ("time", "window", "block"),
+    [
+        (8192, None, (2048, 2048)),
+        (2048, None, (1024, 512)),
+        (4096, 1024, (1024, 512)),
+        (96, 7, (8, 4)),
+    ],
+)
+def test_blocks_are_those_of_which_the_mask_leaves_anything(
+    time: int, window: int | None, block: tuple[int, int]
+) -> None:
+    rows, keys = np.arange(time)[:, None], np.arange(time)
+    mask = (keys <= rows) & (keys > rows - (window or time))
+    blocks = mask.reshape(time // block[0], block[0], time // block[1], block[1]).any(axis=(1, 3))
+    assert in_blocks(time, (window,), block) == pytest.approx(blocks.mean() * time)
+
+
+def test_attention_on_a_tpu_computes_whole_blocks_and_tiles() -> None:
+    chip = hardware("tpu-v6e")
+    run = Training(LLAMA, {"data": 1}, 1, 4096, None)
+
+    def share(blocks: Blocks, **how: Any) -> float:
+        known = with_attention(chip, dataclasses.replace(run, blocks=blocks, **how))
+        return known.achieved.kernels / ATTENTION
+
+    whole = ((4096, 4096), (4096, 4096))
+    assert share(Blocks((1, 1), (1, 1), None)) == pytest.approx(1, rel=1e-3)
+    assert share(Blocks(*whole, None)) == 1 / 2
+    assert share(Blocks(*whole, None, tile=256)) == 1 / 4
+    # Scores, and the gradient of weights, are computed once more for the gradient of queries.
+    assert share(Blocks(*whole, (4096, 4096))) == pytest.approx(7 / 9 / 2)
+    assert share(Blocks((1024, 1024), (2048, 2048), None)) == pytest.approx(
+        7 / (2 * 1.25 + 5 * 1.5)
+    )
+    # The forward pass runs twice.
+    assert share(Blocks((1024, 1024), (2048, 2048), None), remat=Remat()) == pytest.approx(
+        9 / (4 * 1.25 + 5 * 1.5)
+    )
+
+
+def test_what_is_kept_takes_memory_without_a_compiler() -> None:
+    run = by_hand(LLAMA, 16, data=16)
+    run = dataclasses.replace(run, remat=Remat(("query", "down")), scan=False)
+    peaks = [
+        lower(dataclasses.replace(run, caches_kept=kept)).propagate().cost("h100").peak_bytes
+        for kept in (False, True)
+    ]
+    # No gradient needs the last product of a layer, of one sequence.
+    rows = 2 * run.time * LLAMA.width
+    assert peaks[1] - peaks[0] == pytest.approx(LLAMA.depth * rows, rel=0.1)
 
 
 def test_what_is_kept_is_not_recomputed() -> None:

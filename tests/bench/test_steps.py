@@ -10,6 +10,7 @@ import pytest
 from shardcore.bench.leaderboard import (
     CHIPS_FILE,
     LAUNCH_SECONDS,
+    SUMMED,
     Line,
     check_jax,
     chip_of,
@@ -86,10 +87,15 @@ def test_options_of_recipes() -> None:
     assert chip(23, "").overlaps_network
     # Programs with sharding constraints run as XLA compiles them.
     assert chip(19, "tp_comm_overlap") == hardware("h100-a3", CHIPS_FILE).achieved
+    assert chip(16, SUMMED).gathers_by_sums
+    assert not chip(17, "").gathers_by_sums
     assert kept("") == ("out",)
     assert kept("mlpwo=device") == ("out", "down")
-    known = {option for row in ROWS for option in row.options}
+    # Blocks of attention have a test against MaxText's configurations.
+    known = {option for row in ROWS for option in row.options if "sa_" not in option}
     assert known == {
+        SUMMED,
+        "training.compile=false",
         "cuda_graph_scope=attn,moe_router,moe_preprocess",
         "cuda_graph_scope=moe_router,moe_preprocess",
         "mlpwo=device",

@@ -6,7 +6,9 @@ import sys
 from typing import Any
 
 import shardcore
+from shardcore.bench.kernels import with_attention
 from shardcore.bench.step import lower
+from shardcore.calculus.hardware import hardware
 
 from tests.measured.steps import spread
 from tests.published.runs import Run, runs
@@ -18,9 +20,12 @@ A3_BYTES_PER_SECOND = 1.25e11 / 8
 
 def cost_of(run: Run, **options: Any) -> shardcore.Cost:
     """The cost of the program of ``run`` on its chip."""
+    chip = hardware(run.chip)
     if run.platform == "cuda":
         options.setdefault("dcn", A3_BYTES_PER_SECOND)
-    return lower(run.training).propagate().cost(run.chip, slices=run.slices, **options)
+    else:
+        chip = with_attention(chip, run.training)
+    return lower(run.training).propagate().cost(chip, slices=run.slices, **options)
 
 
 def main(names: list[str]) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from shardcore.bench.kernels import Blocks
 from shardcore.bench.models import MODELS, Layers, Model
 from shardcore.bench.training import Remat, Training
+from shardcore.calculus.hardware import hardware
 
 REMAT = {
     "full": Remat(),
@@ -72,6 +74,7 @@ class Run:
             REMAT[self.remat],
             self.platform,
             scan=self.scan,
+            blocks=Blocks(tile=hardware(self.chip).achieved.tile[2]),
         )
 
 

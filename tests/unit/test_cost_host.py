@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from shardcore import Cost, Module
 from shardcore.calculus import hardware
+from shardcore.calculus.hardware import Hardware
 from shardcore.costs import HostCost
 
 MESH = 'sdy.mesh @mesh = <["x"=8]>'
@@ -29,7 +31,7 @@ def place(result: str, operand: str, kind: str, ty: str = T) -> str:
     )
 
 
-def cost_of(arguments: str, results: str, body: str, chip: str = "h100") -> Cost:
+def cost_of(arguments: str, results: str, body: str, chip: str | Hardware = "h100") -> Cost:
     text = f"{MESH}\nfunc.func @main({arguments}) -> ({results}) {{\n{body}\n}}"
     return Module.parse(text).propagate().cost(chip)
 
@@ -198,10 +200,27 @@ STACKED = f"""
 ROW_BYTES = 8192 * 4
 
 
-def scan(kind: str) -> Cost:
+def scan(kind: str, chip: str | Hardware = "h100") -> Cost:
     body = STACKED.replace("SAVE", place("%h", "%y", kind, ROW))
     body = body.replace("LOAD", place("%l", "%d", "device", ROW))
-    return cost_of(f"%a: {ROW}", ROW, body)
+    return cost_of(f"%a: {ROW}", ROW, body, chip)
+
+
+def test_loops_on_tpus_copy_while_they_compute() -> None:
+    chip = hardware("tpu-v6e")
+    kept = scan("device", chip).step_seconds
+    fast, slow = (
+        scan("pinned_host", replace(chip, host_bytes_per_second=rate)) for rate in (1e12, 1e6)
+    )
+    assert fast.step_seconds <= kept
+    assert [row.exposed_seconds for row in fast.host.transfers] == [0.0, 0.0]
+    # The copies of a direction follow each other, and nothing else takes time.
+    copies = sum(row.total_seconds or 0.0 for row in slow.host.transfers) / chip.achieved.links
+    assert slow.step_seconds == pytest.approx(copies, rel=1e-2)
+    exposed = sum(row.exposed_seconds or 0.0 for row in slow.host.transfers)
+    assert exposed == pytest.approx(copies, rel=1e-2)
+    awaited = scan("pinned_host", replace(hardware("h100"), host_bytes_per_second=1e12))
+    assert sum(row.exposed_seconds or 0.0 for row in awaited.host.transfers) > 0
 
 
 def test_residuals_of_a_scan_are_one_buffer_of_the_host() -> None:

@@ -57,6 +57,19 @@ def _rotate(x: jax.Array) -> jax.Array:
     return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
 
 
+@jax.custom_vjp
+def _cached(x: jax.Array) -> jax.Array:
+    """``x``, which is in memory until its gradient is there."""
+    return x
+
+
+def _cached_backward(x: jax.Array, gradient: jax.Array) -> tuple[jax.Array]:
+    return (jax.lax.optimization_barrier((gradient, x))[0],)
+
+
+_cached.defvjp(lambda x: (x, x), _cached_backward)
+
+
 class _Layer:
     """One layer: its weights, and the placement of its activations."""
 
@@ -135,7 +148,9 @@ class _Layer:
             how, *(checkpoint_name(one, name) for one, name in zip(found, names, strict=True))
         )
         [down] = self.products("btf,fw->btw", how.rows(hidden), "down")
-        return how.rows(how.leave(checkpoint_name(down, "down")))
+        down = checkpoint_name(down, "down")
+        # No gradient needs it.
+        return how.rows(how.leave(_cached(down) if self.run.caches_kept else down))
 
     def experts(self, y: jax.Array, place: int) -> jax.Array:
         experts, how = self.kind.experts, self.how

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 LAUNCH_SECONDS = 2.5e-5
 """Seconds that a kernel takes to start if the host launches it while the device waits."""
 
+SUMMED = "xla_tpu_enable_sparse_core_collective_offload_all_gather"
+"""The option of runs on TPUs in which gathers are made of all-reduces: SparseCores gather along one
+axis of the torus only, unless there are options for two and three; but they sum along all. So does
+libtpu 0.0.42 for a v5p."""
+
 RESERVED = 1.15
 """Memory that PyTorch's caching allocator reserves, relative to the memory in use at the peak.
 
@@ -271,6 +276,12 @@ def chip_of(
     """Return the chip of ``row``, which overlaps collectives as libraries do for such a run.
     Without its ``program`` the host launches all kernels of an eager run."""
     chip = hardware(row.chip, hardware_file)
+    if run.platform == "tpu":
+        from shardcore.bench.kernels import with_attention
+
+        by_sums = SUMMED in row.options
+        chip = with_attention(chip, run)
+        return replace(chip, achieved=replace(chip.achieved, gathers_by_sums=by_sums))
     if not run.by_hand and not row.is_torchtitan:
         return chip
     shares = replace(

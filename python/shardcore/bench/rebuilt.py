@@ -6,10 +6,12 @@ import math
 import re
 from dataclasses import replace
 
+from shardcore.bench.kernels import Blocks
 from shardcore.bench.models import MODELS, Model
 from shardcore.bench.products import NARROW
 from shardcore.bench.rows import Row
 from shardcore.bench.training import AXES, Remat, Training
+from shardcore.calculus.hardware import hardware
 
 _KEPT = {"query": "query", "key": "key", "value": "value", "out": "out", "out_proj": "out"}
 _KEPT |= {"mlpwo": "down", "decoder_layer_input": "layer_input"}
@@ -68,6 +70,8 @@ def training_of(row: Row) -> Training:
         scan=is_tpu,
         iota=is_tpu,
         flash="arXiv 2205.05198" not in column["source"],
+        blocks=_blocks(row) if is_tpu else Blocks(),
+        local_blocks=_blocks(row, ("local_", "")) if is_tpu else Blocks(),
         narrow_attention="fp8_dot_product_attention" in row.options,
         by_hand=by_hand,
         sequence_parallel=column["remat"] != "full" or "2205.05198" not in column["source"],
@@ -79,9 +83,22 @@ def training_of(row: Row) -> Training:
         and "cuda_graph_impl=full_iteration" not in row.options,
         graphs=row.option("cuda_graph_scope"),
         at_once=2 if "moe_a2a_overlap" in row.options else 1,
+        caches_kept="training.compile=false" in row.options,
         loss_op_by_op=row.is_torchtitan,
         splits_collectives="tp_comm_overlap" in row.options,
     )
+
+
+def _blocks(row: Row, prefixes: tuple[str, ...] = ("",)) -> Blocks:
+    """The blocks of the attention kernel of a run on TPUs, by the options of MaxText that begin
+    with one of ``prefixes``, of which the first goes before."""
+
+    def option(name: str) -> int:
+        found = (value for prefix in prefixes for value in row.option(f"{prefix}sa_block_{name}"))
+        return int(next(found, 512))
+
+    tile = hardware(row.chip).achieved.tile[2]
+    return Blocks.of(option, "sa_use_fused_bwd_kernel" in row.options, tile)
 
 
 def _by_constraints(row: Row) -> dict[str, int]:

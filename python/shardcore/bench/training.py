@@ -7,13 +7,14 @@ that the run uses. ``expert`` is the part of the data parallelism that experts a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
+from shardcore.bench.kernels import Blocks
 from shardcore.bench.models import Model
 from shardcore.bench.parameters import Parameter, is_expert, shapes
 
@@ -74,6 +75,10 @@ class Training:
     """Whether embeddings are looked up by a product with a one-hot array."""
     flash: bool = True
     """Whether a kernel computes attention."""
+    blocks: Blocks = field(default_factory=Blocks)
+    """On TPUs: the blocks of the attention kernel."""
+    local_blocks: Blocks = field(default_factory=Blocks)
+    """On TPUs: the blocks of the attention kernel of layers with windows."""
     narrow_attention: bool = False
     """On GPUs: whether the kernel multiplies in an 8-bit float type."""
     by_hand: bool = False
@@ -96,6 +101,10 @@ class Training:
     waits."""
     graphs: tuple[str, ...] = ()
     """The scopes whose kernels the host replays as graphs; see :mod:`shardcore.bench.launches`."""
+    caches_kept: bool = False
+    """Whether all of the kept values stay in memory until the backward pass of their layer, even
+    those that it does not read, as those of PyTorch's selective checkpointing without
+    ``torch.compile``."""
     loss_op_by_op: bool = False
     """Whether the loss is computed op by op on logits in float32, as by
     ``torch.nn.functional.cross_entropy``, and not in one kernel."""

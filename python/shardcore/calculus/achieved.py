@@ -31,11 +31,12 @@ SHARES = (
     "sustained",
     "misaligned",
     "convolutions",
+    "grouped",
     "switch_reductions",
 )
 """The figures that are shares, above 0 and at most 1."""
 
-_FLAGS = ("splits_collectives", "overlaps_network", "cache_persists")
+_FLAGS = ("splits_collectives", "gathers_by_sums", "overlaps_network", "cache_persists")
 _TIMES = (
     "op_seconds",
     "group_seconds",
@@ -66,6 +67,8 @@ class Achieved:
     group_tile: float = 0.0
     """The tile of kernels of grouped products, in rows: each group takes one tile more than its
     rows fill, as groups do not begin at multiples of it."""
+    grouped: float = 1.0
+    """The further share for kernels of grouped products."""
     misaligned: float = 1.0
     """The further share for products whose rows do not begin at multiples of :data:`ALIGNMENT`
     bytes."""
@@ -123,6 +126,8 @@ class Achieved:
     before."""
     splits_collectives: bool = False
     """Whether compilers overlap a collective with an adjacent product, chunk by chunk."""
+    gathers_by_sums: bool = False
+    """Whether gathers and reduce-scatters are made of all-reduces, which take twice as long."""
 
     def __hash__(self) -> int:
         return hash((self.tile, self.units, self.kernels, self.memory, self.links))
@@ -163,10 +168,10 @@ class Achieved:
     def grouped_share(self, size: int) -> float:
         """Return the share for a grouped product with ``size`` rows in each group.
 
-        >>> Achieved(group_tile=512).grouped_share(1536)
-        0.75
+        >>> Achieved(group_tile=512, grouped=0.5).grouped_share(1536)
+        0.375
         """
-        return max(size, 1) / (max(size, 1) + self.group_tile)
+        return self.grouped * max(size, 1) / (max(size, 1) + self.group_tile)
 
     def aligned_share(self, widths: Iterable[int], dtype: str) -> float:
         """Return the share for a product whose rows have ``widths`` elements."""

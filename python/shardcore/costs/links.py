@@ -232,8 +232,11 @@ class Links:
         # The contention within a group does not depend on options.
         network = exact.network_seconds_per_byte
         waiting = exact.waiting_seconds(shares) if sent else exact.latency_seconds
-        seconds = exact.moving_seconds(num_bytes, sent, shares) + waiting
+        is_sum = shares.gathers_by_sums and op in SPLIT
+        moving = exact.moving_seconds(num_bytes, sent, shares) * (2 if is_sum else 1)
+        seconds = moving + waiting
         peak = rates.seconds(num_bytes)
+        splits = shares.splits_collectives and op in SPLIT and not is_sum
         return Transfer(
             bytes=sent,
             seconds=peak,
@@ -241,7 +244,7 @@ class Links:
             achieved=max(seconds, exact.seconds(num_bytes)),
             stream=NETWORK if network > 0 else LINKS,
             overlaps=shares.overlaps_network or network == 0,
-            chunks=rates.devices if shares.splits_collectives and op in SPLIT else 1,
+            chunks=rates.devices if splits else 1,
             network_bytes=num_bytes * network * self._network_rate,
         )
 

@@ -22,6 +22,9 @@ MATRIX_UNITS = ("product", "convolution", *GROUPED)
 OUT_OF_ORDER = ("scattered", "sort")
 """The ops that read or write out of order."""
 
+IN_ORDER = ("vector", "kernel")
+"""The kernels of GPUs and CPUs that read and write in order."""
+
 
 class Times(NamedTuple):
     """Seconds of one run of an op."""
@@ -110,7 +113,8 @@ class Rates:
         compute, memory = self._peak(kind, kind.bytes)
         # Written data may stay in the cache until it is overwritten.
         least = kind.read_bytes - kind.cached_bytes + max(0, kind.written_bytes - chip.cache_bytes)
-        in_order = kind.unit in ("vector", "kernel")
+        # TPUs load tiles by DMA; on GPUs and CPUs products read rows in part.
+        in_order = kind.unit not in OUT_OF_ORDER if chip.is_torus else kind.unit in IN_ORDER
         moved = (kind.bytes - kind.cached_bytes) / chip.hbm_bytes_per_second
         at = moved / (shares.memory if in_order else shares.scattered)
         if self._in_cache:

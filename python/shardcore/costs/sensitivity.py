@@ -20,6 +20,7 @@ MEASURED_BY = {
     "products": "a large product of matrices",
     "sustained": "a step of many chips, minutes long",
     "convolutions": "a convolution of the program's sizes",
+    "grouped": "a grouped product of the program's sizes",
     "kernels": "the custom call by itself",
     "vector_flops": "exponentials of an array that fits the cache",
     "memory": "the sum of two large arrays",

@@ -17,6 +17,7 @@ from shardcore.maxtext.mesh import Chips, chips_of, sizes_of
 from shardcore.maxtext.models import accounted, model_of
 
 if TYPE_CHECKING:
+    from shardcore.bench.kernels import Blocks
     from shardcore.bench.training import Remat, Training
     from shardcore.costs import Cost
 
@@ -104,20 +105,14 @@ class Step:
             LoweringError: jax is not installed (``lowering``).
         """
         check_jax()
+        from shardcore.bench.kernels import with_attention
         from shardcore.bench.step import lower
 
         chips = self.chips
-        file = hardware_file or CHIPS_FILE
-        return (
-            lower(self.run)
-            .propagate()
-            .cost(
-                chips.hardware,
-                hardware_file=file,
-                topology=chips.topology,
-                slices=chips.slices if chip_named(chips.hardware, file).is_torus else None,
-            )
-        )
+        chip = chip_named(chips.hardware, hardware_file or CHIPS_FILE)
+        known = with_attention(chip, self.run) if self.run.platform == "tpu" else chip
+        slices = chips.slices if chip.is_torus else None
+        return lower(self.run).propagate().cost(known, topology=chips.topology, slices=slices)
 
 
 def step_of(
@@ -140,6 +135,7 @@ def step_of(
             (``maxtext-config``).
     """
     check_jax()
+    from shardcore.bench.kernels import Blocks
     from shardcore.bench.training import Training
 
     for key, kind in facts.classes().items():
@@ -177,10 +173,25 @@ def step_of(
         scan=config.flag("scan_layers"),
         iota=config.flag("use_iota_embed"),
         flash=config.text("attention") != "dot_product",
+        blocks=_blocks(config, chips) if is_tpu else Blocks(),
+        local_blocks=_blocks(config, chips, "local_") if is_tpu else Blocks(),
         microbatches=parts,
     )
     _check_shapes(config, run)
     return Step(run, chips, _unmodelled(config, run, chips), config.overruled)
+
+
+def _blocks(config: Config, chips: Chips, prefix: str = "") -> Blocks:
+    """The blocks of the attention kernel, by the keys that begin with ``prefix``; those that are
+    ``None`` have the value of the key without it."""
+    from shardcore.bench.kernels import Blocks
+
+    def key(name: str) -> str:
+        return name if config.values[prefix + name] in (None, "None") else prefix + name
+
+    is_fused = config.flag(key("sa_use_fused_bwd_kernel"))
+    tile = chip_named(chips.hardware, CHIPS_FILE).achieved.tile[2]
+    return Blocks.of(lambda name: config.number(key(f"sa_block_{name}")), is_fused, tile)
 
 
 def _remat(config: Config) -> Remat | None:

@@ -98,6 +98,11 @@ impl Compiler {
     pub const fn gathers_beside_loops(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Whether a loop copies to and from the host in the background: a value that an iteration makes while the next one runs, and one
+    /// that it needs while the one before runs.
+    pub const fn pipelines_host_copies(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
     /// Whether an all-reduce may write its results over its operands.
     pub const fn reduces_in_place(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)
@@ -108,7 +113,7 @@ impl Compiler {
     }
     /// Whether its kernels are modelled so that times and traffic are theirs, not those of ops by themselves.
     pub const fn has_timed_kernels(self) -> bool {
-        matches!(self, Self::XlaGpu | Self::XlaCpu)
+        matches!(self, Self::XlaGpu | Self::XlaCpu | Self::XlaTpu)
     }
     /// Whether a kernel that transposes something besides what it computes takes as long as one that only transposes: loops are
     /// not tiled.

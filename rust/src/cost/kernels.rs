@@ -173,7 +173,12 @@ impl KernelsOfOps {
     ) -> Self {
         let mut kinds: FxHashMap<OpId, Vec<KernelKind>> = FxHashMap::default();
         for kernel in kernels(program, works, (execution, entry), chip, known, false) {
-            if let Some(&(op, _)) = kernel.ops.first() {
+            // A product that is computed in the kernel of its user is what takes the time.
+            let is_main = |&op: &OpId| kernel.kind.unit == works.unit(op);
+            let is_product = kernel.kind.unit.product().is_some() && !kernel.is_copy;
+            let mut ops = kernel.ops.iter().map(|&(op, _)| op);
+            let first = ops.clone().next();
+            if let Some(op) = ops.find(is_main).filter(|_| is_product).or(first) {
                 kinds.entry(op).or_default().push(kernel.kind);
             }
         }

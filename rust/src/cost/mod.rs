@@ -40,6 +40,7 @@ pub mod memory;
 mod priority_queue;
 pub mod steps;
 mod stream;
+mod task_kinds;
 pub mod timeline;
 pub mod traffic;
 pub mod whole_ops;

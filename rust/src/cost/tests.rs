@@ -207,6 +207,7 @@ fn tasks_without_work_run_in_program_order() {
         transfers: &transfers,
         num_collectives: 3,
         num_streams: 4,
+        pipelines_copies: false,
         contention: 0.0,
     };
     // All three end at once. The last one to run lets both barriers start, of which the second is the last that the sum waits for.

@@ -11,12 +11,17 @@
 //! - Ops are slowed by a share of the time of a concurrent collective ([`Times::contention`]).
 //! - A collective of stream 0 does not overlap with ops.
 //! - A copy to or from the host is like a collective, on a stream for its direction, and does not slow ops.
+//! - In a loop whose copies are pipelined ([`Times::pipelines_copies`]), nothing waits for a copy: each has the length of an
+//!   iteration to end, so that an iteration takes no less than the copies of either direction. XLA for TPUs starts those to the host
+//!   at the begin of the next iteration, and those from it in the one before (`dynamic-update-slice-start`, `dynamic-slice-start`).
+//!   The copies of the first and the last iteration, which nothing hides, are not counted.
 //! - Time in which no op runs is exposed communication, attributed to the collective that the next op waits for.
 //!
 //! Takes `n log n` time for n ops, once for each block.
 
 use super::dataflow::{Dataflow, Task, TaskBlock};
 use super::stream::Stream;
+use super::task_kinds::{kinds, Kind};
 use crate::work::seconds::Seconds;
 
 /// How long one run of some ops takes.
@@ -60,13 +65,15 @@ pub struct Times<'a> {
     pub num_collectives: u32,
     /// The number of streams, that of computation included.
     pub num_streams: usize,
+    /// Whether loops copy to and from the host in the background.
+    pub pipelines_copies: bool,
     /// The share of the time of a collective by which concurrent ops are slowed, as both use the memory.
     pub contention: f64,
 }
 
 impl Times<'_> {
     /// The transfer of `task`, as an index; `None` if it sends nothing, or also computes.
-    fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
+    pub(super) fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
         let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
         task.collective.or_else(|| Some(self.num_collectives + copies?))
     }
@@ -79,7 +86,7 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         times,
         left: flow.tasks.iter().map(|task| task.num_needs).collect(),
         states: vec![State::default(); flow.tasks.len()],
-        kinds: flow.tasks.iter().map(|task| Kind::of(flow, task, times)).collect(),
+        kinds: kinds(flow, times),
         streams: Vec::new(),
         block_seconds: vec![0.0; flow.blocks.len()],
         exposed: vec![0.0; times.transfers.len()],
@@ -125,34 +132,6 @@ impl Default for State {
         let [ready, start, end] = [0.0; 3];
         let (ends_after, passes_on) = ((0.0, 1.0), (NONE, 0.0));
         Self { ready, waits_for: NONE, ends_after, passes_on, start, end }
-    }
-}
-
-/// The kind of a task, which determines what it overlaps with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// It takes no time.
-    Free,
-    Op,
-    /// It can be computed chunk by chunk along with a collective.
-    Product,
-    /// It runs its bodies, and nothing else runs at the same time.
-    Alone,
-    Collective,
-    /// A collective that is split in chunks.
-    Split,
-}
-
-impl Kind {
-    fn of(flow: &Dataflow, task: &Task, times: &Times<'_>) -> Self {
-        match (times.sent(flow, task), task.row) {
-            (Some(row), _) if times.transfers[row as usize].chunks > 1.0 => Self::Split,
-            (Some(_), _) => Self::Collective,
-            _ if !flow.bodies(task).is_empty() => Self::Alone,
-            (None, Some(row)) if times.computations[row as usize].is_product => Self::Product,
-            (None, Some(_)) => Self::Op,
-            (None, None) => Self::Free,
-        }
     }
 }
 
@@ -203,7 +182,7 @@ impl Run<'_> {
         self.streams.resize_with(self.times.num_streams.max(1), || Stream::of(block.tasks));
         for task in block.tasks.0..block.tasks.1 {
             if self.flow.tasks[task as usize].num_needs == 0 {
-                if self.kinds[task as usize] == Kind::Free {
+                if self.kinds[task as usize].is_free() {
                     self.open.push(task);
                     self.run_free();
                 } else {
@@ -226,11 +205,31 @@ impl Run<'_> {
         }
         let end = self.streams.iter().map(|stream| stream.free).fold(0.0, f64::max);
         self.expose_tail(end, block.times);
-        end
+        self.copy_in_background(block, end)
     }
-    /// The transfer of `task`, as an index.
+    /// Copies to and from the host what an iteration that ends at `end` needs or makes, while it runs; returns when all that ends.
+    fn copy_in_background(&mut self, block: &TaskBlock, end: f64) -> f64 {
+        let mut last = end;
+        for stream in 1..self.streams.len() {
+            let tasks = (block.tasks.0..block.tasks.1)
+                .filter(|&task| self.kinds[task as usize] == Kind::InBackground)
+                .filter_map(|task| self.times.sent(self.flow, &self.flow.tasks[task as usize]))
+                .filter(|&row| self.times.transfers[row as usize].stream == stream);
+            let (mut busy, mut row) = (0.0, NONE);
+            for copies in tasks {
+                (busy, row) = (busy + self.times.transfers[copies as usize].seconds, copies);
+            }
+            if busy > last {
+                self.exposed[row as usize] += (busy - last) * block.times;
+                last = busy;
+            }
+        }
+        last
+    }
+    /// The transfer of `task`, as an index; `None` if nothing waits for it.
     fn sent(&self, task: u32) -> Option<u32> {
-        self.times.sent(self.flow, &self.flow.tasks[task as usize])
+        let is_awaited = self.kinds[task as usize] != Kind::InBackground;
+        is_awaited.then(|| self.times.sent(self.flow, &self.flow.tasks[task as usize]))?
     }
     /// Seconds of `task` by itself.
     fn seconds(&self, task: u32) -> f64 {
@@ -312,7 +311,7 @@ impl Run<'_> {
         let ready = made.end.max(made.others);
         for &user in flow.users(task) {
             let kind = self.kinds[user as usize];
-            if kind == Kind::Free || made.may_overlap(kind) {
+            if kind.is_free() || made.may_overlap(kind) {
                 self.tell(&made, user, kind);
             } else {
                 self.states[user as usize].wait(ready, made.waits_for);
@@ -322,7 +321,7 @@ impl Run<'_> {
             if *left > 0 {
                 continue;
             }
-            if kind == Kind::Free {
+            if kind.is_free() {
                 self.open.push(user);
             } else {
                 self.release(user);
@@ -333,7 +332,7 @@ impl Run<'_> {
     fn made(&self, task: u32) -> Made {
         let state = &self.states[task as usize];
         // What a task without work passes on may be split in chunks as if it was used directly.
-        let is_free = self.kinds[task as usize] == Kind::Free;
+        let is_free = self.kinds[task as usize].is_free();
         let (source, others) = match state.passes_on {
             (source, others) if is_free && source != NONE => (source, others),
             _ => (task, 0.0),
@@ -358,7 +357,7 @@ impl Run<'_> {
             state.ends_after = (end, chunks);
         }
         state.wait(ready, made.waits_for);
-        if kind != Kind::Free {
+        if !kind.is_free() {
             return;
         }
         let (known, other) = state.passes_on;

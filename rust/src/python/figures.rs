@@ -296,7 +296,15 @@ impl PyFigures {
         host::add(&mut transfers, &self.cost.host, &copies);
         let num_streams = transfers.iter().map(|row| row.stream).max().unwrap_or(0) + 1;
         let (computations, transfers) = (&*computations, &*transfers);
-        let times = Times { computations, transfers, num_collectives, num_streams, contention };
+        let pipelines_copies = self.cost.compiler.pipelines_host_copies();
+        let times = Times {
+            computations,
+            transfers,
+            num_collectives,
+            num_streams,
+            pipelines_copies,
+            contention,
+        };
         let mut found = py.detach(|| timeline(&self.cost.flow, &times));
         let of_groups = found.exposed.split_off(num_collectives as usize);
         let (exposed, rest) = host::exposed(&self.cost, &copies, &of_groups);

@@ -293,6 +293,11 @@ impl Blocks<'_, '_, '_> {
             cache.touch(graph.stored_as(item), bytes);
             traffic.written = update.unwrap_or_else(|| traffic.written.saturating_add(bytes));
         }
+        // Without a cache a row that is taken several times is read as often.
+        let is_cached = self.builder.layouts.compiler().gathers_computed();
+        if !is_cached && program.op_name(kernel.op) == "stablehlo.gather" {
+            traffic.read = traffic.read.max(traffic.written);
+        }
         traffic
     }
 }

@@ -1,0 +1,54 @@
+//! The kinds of the tasks of a schedule ([`super::timeline`]): what overlaps with what.
+
+use super::dataflow::{Dataflow, Task};
+use super::timeline::Times;
+
+/// The kind of a task, which determines what it overlaps with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It takes no time.
+    Free,
+    Op,
+    /// It can be computed chunk by chunk along with a collective.
+    Product,
+    /// It runs its bodies, and nothing else runs at the same time.
+    Alone,
+    Collective,
+    /// A collective that is split in chunks.
+    Split,
+    /// A copy to or from the host in a loop, for which nothing waits.
+    InBackground,
+}
+
+impl Kind {
+    /// Whether its users need not wait for it.
+    pub const fn is_free(self) -> bool {
+        matches!(self, Self::Free | Self::InBackground)
+    }
+    fn of(flow: &Dataflow, task: &Task, times: &Times<'_>) -> Self {
+        match (times.sent(flow, task), task.row) {
+            (Some(row), _) if times.transfers[row as usize].chunks > 1.0 => Self::Split,
+            (Some(_), _) => Self::Collective,
+            _ if !flow.bodies(task).is_empty() => Self::Alone,
+            (None, Some(row)) if times.computations[row as usize].is_product => Self::Product,
+            (None, Some(_)) => Self::Op,
+            (None, None) => Self::Free,
+        }
+    }
+}
+
+/// The kinds of the tasks of `flow`.
+pub(super) fn kinds(flow: &Dataflow, times: &Times<'_>) -> Vec<Kind> {
+    let mut kinds: Vec<_> = flow.tasks.iter().map(|task| Kind::of(flow, task, times)).collect();
+    let bodies = flow.tasks.iter().flat_map(|task| flow.bodies(task));
+    for &(block, _) in bodies.filter(|&&(_, runs)| times.pipelines_copies && runs > 1.0) {
+        let (start, end) = flow.blocks[block as usize].tasks;
+        let own = start as usize..end as usize;
+        for (kind, task) in kinds[own.clone()].iter_mut().zip(&flow.tasks[own]) {
+            if *kind == Kind::Collective && task.collective.is_none() {
+                *kind = Kind::InBackground;
+            }
+        }
+    }
+    kinds
+}
