@@ -15,6 +15,10 @@ use std::collections::VecDeque;
 
 /// The most arrays that a product reads for one of its operands.
 const MAX_READ: usize = 4;
+/// The most ops that a product computes for one of its operands, and the most names of an argument. XLA has no such limits; with
+/// them what many products read takes no longer than the program is long.
+const MAX_FUSED: usize = 64;
+const MAX_NAMES: u32 = 8;
 /// Bytes by which what is read may grow.
 const TOLERANCE: f64 = 1024.0;
 
@@ -129,6 +133,10 @@ impl Nodes<'_, '_, '_> {
                     new.push(operand);
                 }
             }
+            if fused.len() == MAX_FUSED {
+                left.push_front(candidate);
+                break;
+            }
             if read.len() + left.len() + new.len() > MAX_READ {
                 // There may be room when others have been taken in.
                 left.push_back(candidate);
@@ -199,16 +207,20 @@ impl Nodes<'_, '_, '_> {
                 "f32" | "bf16" | "f16" | "f8E4M3FN" | "f8E5M2" | "i32" | "i16" | "i8" | "i1"
             )
         });
-        let is_read_in_part = |user: OpId| {
-            let name = program.op_name(user);
-            name == "stablehlo.concatenate" || name == "stablehlo.dynamic_slice"
-        };
-        let result = program.result(op, 0);
         let is_other = matches!(
             program.op_name(op),
             "stablehlo.sign" | "stablehlo.remainder" | "stablehlo.round_nearest_even"
         );
-        is_known && !is_other && !program.users(result).any(is_read_in_part)
+        is_known && !is_other && !self.is_read_in_part(program.result(op, 0))
+    }
+    /// Whether a concatenation or a slice at a computed place reads `value`.
+    fn is_read_in_part(&mut self, value: ValueId) -> bool {
+        let program = self.given.program;
+        let is_it = |user: OpId| {
+            let name = program.op_name(user);
+            name == "stablehlo.concatenate" || name == "stablehlo.dynamic_slice"
+        };
+        *self.read_in_part.entry(value).or_insert_with(|| program.users(value).any(is_it))
     }
     /// Whether a product reads no more if it computes `op`, which is `node`; or little more, as only arguments are read, by it alone.
     fn is_worth(&mut self, op: OpId, node: u32) -> bool {
@@ -228,7 +240,7 @@ impl Nodes<'_, '_, '_> {
         }
         let is_given = |&value: &ValueId| {
             self.is_given(value)
-                && program.users(self.given.storage.equal.first(value)).count() == 1
+                && program.users(self.given.storage.equal.first(value)).take(2).count() == 1
         };
         self.nodes[node as usize].users.len() == 1
             && program.op_name(op) != "stablehlo.multiply"
@@ -245,16 +257,23 @@ impl Nodes<'_, '_, '_> {
                 && self.is_given(program.operand(op, 0))
     }
     /// Whether `value` is a constant, or an argument of the entry function, maybe reshaped.
-    fn is_given(&self, value: ValueId) -> bool {
+    fn is_given(&self, mut value: ValueId) -> bool {
         let program = self.given.program;
-        match program.def(self.given.storage.equal.first(value)) {
-            ValueDef::Arg(block) => program.kind(program.block_parent_op(block)) == OpKind::Func,
-            ValueDef::Result(op) => {
-                let facts = self.given.storage.facts.of(op);
-                facts.has(Fact::CONSTANT)
-                    || facts.has(Fact::NAME) && self.is_given(program.operand(op, 0))
+        for _ in 0..MAX_NAMES {
+            match program.def(self.given.storage.equal.first(value)) {
+                ValueDef::Arg(block) => {
+                    return program.kind(program.block_parent_op(block)) == OpKind::Func;
+                }
+                ValueDef::Result(op) => {
+                    let facts = self.given.storage.facts.of(op);
+                    if facts.has(Fact::CONSTANT) || !facts.has(Fact::NAME) {
+                        return facts.has(Fact::CONSTANT);
+                    }
+                    value = program.operand(op, 0);
+                }
             }
         }
+        false
     }
     /// Makes the nodes `fused` part of product `at`, which reads `read` then. What nothing else uses is computed there only.
     fn compute_in_product(&mut self, at: u32, fused: &[u32], read: &[u32]) {

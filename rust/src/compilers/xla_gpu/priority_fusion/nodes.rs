@@ -86,14 +86,16 @@ pub struct Nodes<'g, 'n, 'a> {
     slices: FxHashMap<ValueId, u32>,
     /// The nodes of scalar constants that are broadcast.
     pub scalars: FxHashMap<ValueId, u32>,
+    /// Whether values are read in part, of those for which that was asked.
+    pub read_in_part: FxHashMap<ValueId, bool>,
 }
 
 impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
     /// The nodes of `block`.
     pub fn of(given: &'n mut Given<'g, 'a>, block: BlockId) -> Self {
         let program = given.program;
-        let (of_value, slices, scalars) = Default::default();
-        let mut made = Self { given, block, nodes: Vec::new(), of_value, slices, scalars };
+        let (nodes, of_value, slices, scalars, read_in_part) = Default::default();
+        let mut made = Self { given, block, nodes, of_value, slices, scalars, read_in_part };
         for op in program.block_ops(block) {
             made.add_op(op);
         }
