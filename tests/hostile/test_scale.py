@@ -505,7 +505,8 @@ def test_products_with_one_operand_of_which_each_needs_the_one_before() -> None:
     kernels = result.cost("h100").kernels
     # 0.3 s unoptimised; minutes where each is tried with all others.
     assert time.process_time() - started < 4
-    assert len(kernels) == 2 * count
+    # Each product but the first computes its operand.
+    assert len(kernels) == count + 1
 
 
 @pytest.mark.parametrize(

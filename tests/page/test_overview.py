@@ -39,7 +39,8 @@ def test_what_is_computed_and_what_is_waited_for_add_up(gpt: Browser) -> None:
     ms = {name: float(value.split()[0]) for name, value in cards.items() if value.endswith(" ms")}
     parts = ms["computing"] + ms["waiting for collectives"]
     assert abs(parts - ms["predicted step"]) < 0.1
-    assert abs(ms["waiting for collectives"] - 1e3 * cost["exposed"]) < 0.01
+    # Cards show three digits.
+    assert abs(ms["waiting for collectives"] - 1e3 * cost["exposed"]) < 0.05
     assert "32 devices" in texts(gpt, "header > p")[0]
 
 

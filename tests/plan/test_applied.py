@@ -101,7 +101,7 @@ def test_an_applied_plan_constrains_what_calls_compute_and_gradients(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mixture, "lower", lambda step, on, given, *_, **__: (step, on, given))
-    function, on, given = catalog._BUILDERS["experts-experts"]()
+    function, on, given = catalog._BUILDERS["experts-data"]()
     program = shardcore.jax.lower(function, *given, mesh=on, platform="tpu")
     plan = shardcore.plan(program, CHIP, seconds=SECONDS)
     assert {each.op for each in plan.constraints} >= {"func.call"}

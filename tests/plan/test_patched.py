@@ -138,7 +138,7 @@ def test_a_file_that_fails_as_changed_gets_its_diff_and_is_said_to() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_each_value_of_a_constraint_has_its_line_and_so_have_those_of_gradients() -> None:
-    plan = planned(MODEL.format(name="experts-experts"), None)
+    plan = planned(MODEL.format(name="experts-data"), None)
     named = [name for target in plan.specs for name in listed(target)]
     assert {each.target for each in plan.constraints} == {each for each in named if each[0] == "%"}
     assert {each.is_gradient for each in plan.constraints} == {True, False}
@@ -151,7 +151,7 @@ def test_each_value_of_a_constraint_has_its_line_and_so_have_those_of_gradients(
         )
         assert each.is_gradient == ("gradient" in str(each))
         assert each.line in plan.to_python()
-    assert "y = constrained_gradient(y, P('expert'))" in text
+    assert "y = constrained_gradient(y, P(('data', 'expert')))" in text
     assert text.count("constrained_gradient.defvjp(") == 1
     assert plan.to_python().count("constrained_gradient.defvjp(") == 1
 

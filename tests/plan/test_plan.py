@@ -342,7 +342,7 @@ def test_the_best_so_far_is_returned_when_the_time_is_up_or_interrupted() -> Non
 
     plan = shardcore.plan(mlp(), CHIP, devices=16, progress=interrupt)
     assert (plan.stopped, plan.cost.peak_bytes <= plan.limit) == ("interrupted", True)
-    assert "no less than 2.87 ms" in seen[0]
+    assert "no less than 2.79 ms" in seen[0]
 
 
 @pytest.mark.parametrize("minimize", ["time", "step", "memory", "bytes"])

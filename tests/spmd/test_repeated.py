@@ -170,8 +170,8 @@ func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> {
 }""")
     cost = shardcore.cost(module, "tpu-v5e")
     assert cost.transcendentals == 3 * 8
-    # The first two of the three in a row are fused with the next one.
-    assert cost.hbm_bytes == (1 + 3) * 2 * 8 * 4
+    # The first two of the three in a row are fused with the next one; arrays are in tiles.
+    assert cost.hbm_bytes == (1 + 3) * 2 * 512
     assert [(row.name, row.count) for row in cost.uncounted] == [("my.op", 3)]
 
 

@@ -81,7 +81,7 @@ impl Storage {
         layouts: &mut Layouts,
         functions: &[OpId],
     ) -> Self {
-        let mut search = Search::new(program, false);
+        let mut search = Search::new(program, false, layouts.compiler().fuses_by_priority());
         let is_new = |works: &mut Works<'_>, op, fact: Fact| {
             !fact.has(Fact::ALIKE) || search.is_new(works, op)
         };

@@ -284,14 +284,15 @@ fn like(program: &Program, op: OpId, is_constant: bool) -> Option<Like> {
     Some(Like { name: program.op_name_id(op), signature, num_operands, operand, result, inner })
 }
 
-/// Whether `op` is a reduction of dims of size one, which XLA reshapes.
+/// Whether `op` is a reduction of dims of size one, which XLA reshapes; modelled for GPUs.
 fn reduces_nothing(
     program: &Program,
     works: &mut Works<'_>,
     layouts: &mut Layouts,
     op: OpId,
 ) -> bool {
-    if program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
+    let is_modelled = layouts.compiler().fuses_by_priority();
+    if !is_modelled || program.kind(op) != OpKind::Reduce || program.num_results(op) != 1 {
         return false;
     }
     let Some(sizes) = works.tensors.of(program.operand(op, 0)).dims.as_deref() else {

@@ -29,19 +29,20 @@ pub struct Search<'p> {
     /// The name of `reduce_precision`, which is dropped if it keeps the precision of its operand.
     rounding: Option<StrId>,
     drops_barriers: bool,
-    simplifier: AlgebraicSimplifier,
+    simplifier: Option<AlgebraicSimplifier>,
     equal: Equal,
 }
 
 impl<'p> Search<'p> {
-    /// For the values of `program`. `drops_barriers`: whether barriers are dropped, as on CPUs.
-    pub fn new(program: &'p Program, drops_barriers: bool) -> Self {
+    /// For the values of `program`. `drops_barriers`: whether barriers are dropped, as on CPUs; `simplifies`: whether what equals an
+    /// operand is dropped, as is modelled for GPUs.
+    pub fn new(program: &'p Program, drops_barriers: bool, simplifies: bool) -> Self {
         Self {
             program,
             known: Known::new(program.num_op_ids()),
             rounding: program.strings().find("stablehlo.reduce_precision"),
             drops_barriers,
-            simplifier: AlgebraicSimplifier::new(program),
+            simplifier: simplifies.then(|| AlgebraicSimplifier::new(program)),
             equal: Equal((0..program.num_value_ids()).map(ValueId::from_index).collect()),
         }
     }
@@ -57,7 +58,7 @@ impl<'p> Search<'p> {
             }
             return false;
         }
-        if let Some(same) = self.simplifier.same_as(program, op) {
+        if let Some(same) = self.simplifier.as_ref().and_then(|it| it.same_as(program, op)) {
             equal.0[program.result(op, 0).index()] = equal.first(same);
             return false;
         }
@@ -83,7 +84,7 @@ impl Equal {
         functions: &[OpId],
         drops_barriers: bool,
     ) -> Self {
-        let mut search = Search::new(program, drops_barriers);
+        let mut search = Search::new(program, drops_barriers, false);
         for &func in functions {
             for &op in works.ops_inside(func).iter() {
                 let is_dropped = drops_barriers && program.kind(op) == OpKind::OptimizationBarrier;
