@@ -148,7 +148,7 @@ impl Builder<'_, '_, '_> {
         let mut merged: Vec<(usize, i64)> = Vec::new();
         for (dim, &size) in sizes.iter().enumerate().filter(|(_, size)| **size != 1) {
             match merged.last_mut() {
-                Some((last, whole)) if *last == kind(dim) => *whole *= size,
+                Some((last, whole)) if *last == kind(dim) => *whole = whole.saturating_mul(size),
                 _ => merged.push((kind(dim), size)),
             }
         }

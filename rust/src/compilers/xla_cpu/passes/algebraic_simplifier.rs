@@ -35,8 +35,7 @@ impl AlgebraicSimplifier {
         let name = program.op_name_id(op);
         let at = self.names.iter().position(|&known| known == Some(name))?;
         let same = equal_operand(program, op, NAMES[at])?;
-        let is_here = |value| program.type_of(value) == program.type_of(program.result(op, 0));
-        is_here(same).then_some(same)
+        (program.type_of(same) == program.type_of(program.result(op, 0))).then_some(same)
     }
 }
 

@@ -79,12 +79,10 @@ impl Nodes<'_, '_, '_> {
             if let Some(at) = batch.iter().position(|&it| it == dim) {
                 return Some(Role::Batch(at));
             }
-            let is_free = free.contains(&dim);
-            (is_free || contracting.contains(&dim)).then_some(if is_free {
-                Role::Free
-            } else {
-                Role::Contracting
-            })
+            if free.contains(&dim) {
+                return Some(Role::Free);
+            }
+            contracting.contains(&dim).then_some(Role::Contracting)
         };
         let turned = match folded {
             Some(_) => program.defining_op(value).and_then(|made| layouts.permuted(program, made)),

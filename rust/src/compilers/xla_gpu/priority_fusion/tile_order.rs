@@ -37,7 +37,8 @@ impl TileOrder {
         let may_split = is_left && !dims.iter().any(is_batch);
         let run = |(at, &(role, size)): (usize, &(Role, i64))| {
             let inner = dims[at + 1..].iter().filter(|(other, _)| *other == role);
-            Run { role, stride: inner.map(|(_, size)| size).product(), size }
+            let stride = inner.fold(1_i64, |stride, (_, size)| stride.saturating_mul(*size));
+            Run { role, stride, size }
         };
         Self { runs: dims.iter().enumerate().map(run).collect(), may_split }
     }
@@ -65,13 +66,17 @@ impl TileOrder {
         for &size in sizes {
             let (mut own, mut missing) = (Vec::new(), size);
             while missing > 1 {
-                let run: Run = left.take().or_else(|| runs.next())?;
+                let run: Run = left.take().or_else(|| runs.next()).filter(|run| run.size > 0)?;
                 if missing % run.size == 0 {
                     missing /= run.size;
                     own.push(run);
                 } else if run.size % missing == 0 {
                     let inner = run.size / missing;
-                    own.push(Run { size: missing, stride: run.stride * inner, ..run });
+                    own.push(Run {
+                        size: missing,
+                        stride: run.stride.saturating_mul(inner),
+                        ..run
+                    });
                     left = Some(Run { size: inner, ..run });
                     missing = 1;
                 } else {
@@ -105,5 +110,47 @@ impl TileOrder {
         let is_partial =
             dropped.flat_map(|dim| &by_dim[dim]).any(|run| run.size > 1 && is_kept(run));
         (!is_partial).then_some(Self { runs, ..*self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, TileOrder};
+
+    fn order(dims: &[(Role, i64)], is_left: bool) -> TileOrder {
+        TileOrder::new(dims, is_left)
+    }
+
+    #[test]
+    fn free_dims_of_a_left_operand_may_be_two_runs() {
+        // Of [2, 4, 64, 256], moved to [2, 256, 4, 64] and read as [512, 256]: rows are in two runs.
+        let rows = order(&[(Role::Free, 512), (Role::Contracting, 256)], true);
+        let before = rows.before_transpose(&[2, 256, 4, 64], &[0, 3, 1, 2]).unwrap();
+        assert!(before.is_supported());
+        let rows = order(&[(Role::Free, 512), (Role::Contracting, 256)], false);
+        assert!(!rows.before_transpose(&[2, 256, 4, 64], &[0, 3, 1, 2]).unwrap().is_supported());
+    }
+
+    #[test]
+    fn a_transpose_within_a_role_is_not_supported() {
+        let summed = order(&[(Role::Contracting, 8), (Role::Contracting, 4)], true);
+        assert!(summed.is_supported());
+        assert!(!summed.before_transpose(&[8, 4], &[1, 0]).unwrap().is_supported());
+    }
+
+    #[test]
+    fn a_broadcast_of_a_part_of_a_role_is_none() {
+        let rows = order(&[(Role::Free, 8), (Role::Contracting, 4)], true);
+        assert!(rows.before_broadcast(&[8, 4], &[1]).is_some());
+        assert!(rows.before_broadcast(&[2, 4, 4], &[1, 2]).is_none());
+    }
+
+    #[test]
+    fn empty_and_huge_dims_have_orders() {
+        let empty = order(&[(Role::Free, 0), (Role::Contracting, 6)], true);
+        assert!(empty.before_transpose(&[3, 2, 0], &[0, 1, 2]).is_none());
+        let huge = order(&[(Role::Free, i64::MAX), (Role::Free, i64::MAX)], true);
+        assert!(huge.is_supported());
+        assert!(huge.before_transpose(&[2, 3], &[1, 0]).is_none());
     }
 }
