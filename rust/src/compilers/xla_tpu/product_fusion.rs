@@ -14,6 +14,9 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// The elements of a row of a tile.
+const LANES: u128 = 128;
+
 /// The most ops in a row that a product is followed through.
 const MAX_STEPS: usize = 64;
 
@@ -48,6 +51,32 @@ pub fn fused(
             fuse_into_products(program, storage, (&with_product, &mut depths), op);
         }
     }
+}
+
+/// Stores the rows that ops of `functions` gather: there is a kernel for that, with which nothing is fused that reads them.
+pub fn store_gathered_rows(
+    program: &Program,
+    works: &mut Works<'_>,
+    storage: &mut Storage,
+    functions: &[OpId],
+) {
+    for &func in functions {
+        for &op in works.ops_inside(func).iter() {
+            if gathers_rows(program, works, storage, op) {
+                storage.store(program.result(op, 0), true, false);
+            }
+        }
+    }
+}
+
+/// Whether `op` gathers rows.
+fn gathers_rows(program: &Program, works: &mut Works<'_>, storage: &Storage, op: OpId) -> bool {
+    if !storage.facts.has(op, Fact::GATHER) || program.num_operands(op) < 2 {
+        return false;
+    }
+    let mut elements = |value: ValueId| works.tensors.of(value).elements;
+    let indices = elements(program.operand(op, 1));
+    elements(program.result(op, 0)) >= indices.saturating_mul(LANES)
 }
 
 /// Whether the result of `user`, which reads `value`, is another name of it.

@@ -7,7 +7,7 @@ use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayout
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
-use crate::compilers::xla_tpu::product_fusion::fused as products_fused;
+use crate::compilers::xla_tpu::product_fusion::{fused as products_fused, store_gathered_rows};
 use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
 use crate::index::OpId;
 use crate::ir::Program;
@@ -41,6 +41,7 @@ pub fn stored(
     if compiler.fuses_products() {
         products_fused(program, (works, &mut layouts), &mut storage, functions);
         fuse_shared(program, works, &mut storage, functions);
+        store_gathered_rows(program, works, &mut storage, functions);
     }
     (layouts, storage)
 }
