@@ -55,11 +55,14 @@ SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures; within it, times do not overflow."""
 
 
-ChipFacts: TypeAlias = tuple[int, bool, int | None]
+ChipFacts: TypeAlias = tuple[int, bool, int | None, tuple[int, int]]
 """What compilers know of a chip: the bytes of its cache or vector memory, whether collectives use
-it, and the bytes of its memory if kernels are ordered to hide the latency of collectives."""
+it, the bytes of its memory if kernels are ordered to hide the latency of collectives, and the FLOPs
+of products in bf16 and the bytes of memory traffic in a second."""
 _MOST_BYTES = 1 << 64
 """Of the memory of a chip that has no such figure."""
+_MOST_RATE = _MOST_BYTES - 1
+"""Of a figure in a second."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -129,7 +132,9 @@ class Hardware:
     def facts(self) -> ChipFacts:
         """What compilers know of the chip."""
         memory = int(min(self.hbm_bytes, _MOST_BYTES)) if self.hides_latency else None
-        return int(self.cache_bytes), self.cache_collectives, memory
+        rates = (self.flops["bf16"], self.hbm_bytes_per_second)
+        flops, traffic = (int(min(rate, _MOST_RATE)) for rate in rates)
+        return int(self.cache_bytes), self.cache_collectives, memory, (flops, traffic)
 
     def __repr__(self) -> str:
         return (

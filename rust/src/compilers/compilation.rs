@@ -18,6 +18,10 @@ pub struct ChipFacts {
     pub fast_collectives: bool,
     /// The size of the main memory, if kernels are ordered to hide the latency of collectives (`LatencyHidingScheduler`).
     pub overlapped_bytes: Option<u128>,
+    /// The most FLOPs of products in `bf16`, in a second.
+    pub flops_per_second: u64,
+    /// The most bytes of the main memory that are read or written, in a second.
+    pub bytes_per_second: u64,
 }
 
 /// What is compiled, and what is already known of it.

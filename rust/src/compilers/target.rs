@@ -48,7 +48,11 @@ impl Compiler {
     }
     /// Whether what it allocates counts, and not what is live: all temporaries are in one allocation, which does not move.
     pub const fn allocates_holes(self) -> bool {
-        matches!(self, Self::XlaGpu)
+        matches!(self, Self::XlaGpu | Self::XlaTpu)
+    }
+    /// Whether temporaries are placed in the order in which they are made, and not the largest first.
+    pub const fn places_in_order(self) -> bool {
+        matches!(self, Self::XlaTpu)
     }
     /// Whether an all-reduce whose result each device only slices becomes a reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {

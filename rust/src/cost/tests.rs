@@ -9,8 +9,16 @@ use crate::rules::Registry;
 use std::fmt::Write;
 
 /// Kernels of no compiler are followed.
-const CHIP: Chip =
-    (Compiler::None, ChipFacts { fast_bytes: 0, fast_collectives: false, overlapped_bytes: None });
+const CHIP: Chip = (
+    Compiler::None,
+    ChipFacts {
+        fast_bytes: 0,
+        fast_collectives: false,
+        overlapped_bytes: None,
+        flops_per_second: 1,
+        bytes_per_second: 1,
+    },
+);
 
 fn program(text: &str) -> Program {
     parse(text.into()).unwrap()

@@ -145,7 +145,7 @@ pub(super) fn program_figures(
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
     compiler: &str,
-    chip: (u128, bool, Option<u128>),
+    chip: (u128, bool, Option<u128>, (u64, u64)),
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -156,8 +156,15 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    let (fast_bytes, fast_collectives, overlapped_bytes) = chip;
-    let facts = ChipFacts { fast_bytes, fast_collectives, overlapped_bytes };
+    let (fast_bytes, fast_collectives, overlapped_bytes, rates) = chip;
+    let (flops_per_second, bytes_per_second) = rates;
+    let facts = ChipFacts {
+        fast_bytes,
+        fast_collectives,
+        overlapped_bytes,
+        flops_per_second,
+        bytes_per_second,
+    };
     let chip = (compiler_named(compiler), facts);
     Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))
 }

@@ -64,8 +64,10 @@ impl Blocks<'_, '_, '_> {
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
         let known = self.builder.entry.take();
         let (graph, donated) = known.unwrap_or_else(|| self.entry_graph(body, donated));
+        let inside = self.vector_inside(&graph);
+        let chip = (compiler, self.facts, &inside[..]);
         let context = (program, &mut *self.builder.works);
-        let liveness = Liveness::of_entry(context, &graph, &donated, (compiler, self.facts));
+        let liveness = Liveness::of_entry(context, &graph, &donated, chip);
         let given: FxHashMap<usize, u32> = donated.into_iter().collect();
         let mut is_output = vec![false; graph.items.len()];
         let mut outputs = Vec::new();

@@ -60,6 +60,8 @@ struct Peak {
     op: Option<OpId>,
     /// The block inside `op` with the largest peak.
     inner: Option<BlockId>,
+    /// The most bytes in vector memory at one time.
+    vector_bytes: u128,
 }
 
 /// The graphs and peaks of the blocks of a program.
@@ -160,7 +162,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             return known;
         }
         let (graph, liveness) = self.liveness_of(block);
-        let peak = self.peak(&graph, &liveness, &mut Vec::new());
+        let mut peak = self.peak(&graph, &liveness, &mut Vec::new());
+        peak.vector_bytes = liveness.vector_bytes;
         self.peaks.insert(block, peak);
         peak
     }
@@ -193,10 +196,28 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let chip = (compiler, self.facts);
+        let inside = self.vector_inside(&graph);
+        let chip = (compiler, self.facts, &inside[..]);
         let context = (program, &mut *self.builder.works);
         let liveness = Liveness::inside(context, &graph, &carried, &always, chip);
         (graph, liveness)
+    }
+    /// For each kernel of `graph` the bytes that the kernels inside of it have in vector memory at one time; empty without one.
+    fn vector_inside(&mut self, graph: &Graph) -> Vec<u128> {
+        if !self.builder.layouts.compiler().has_vector_memory() {
+            return Vec::new();
+        }
+        let mut found = Vec::with_capacity(graph.kernels.len());
+        for kernel in &graph.kernels {
+            let mut most = 0;
+            if kernel.is_op && self.has_blocks(kernel.op) {
+                for block in self.blocks_inside(kernel.op) {
+                    most = self.peak_of(block).vector_bytes.max(most);
+                }
+            }
+            found.push(most);
+        }
+        found
     }
     /// The peak of a block, including the blocks inside its ops; appends the live bytes at each position to `taken`.
     fn peak(&mut self, graph: &Graph, liveness: &Liveness, taken: &mut Vec<u128>) -> Peak {
@@ -220,7 +241,8 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             }
             taken.push(now);
             if now > peak.bytes || peak.op.is_none() {
-                peak = Peak { bytes: now, at: at as u32, op: Some(what.op), inner: inside.inner };
+                let (at, op) = (at as u32, Some(what.op));
+                peak = Peak { bytes: now, at, op, inner: inside.inner, vector_bytes: 0 };
             }
         }
         peak

@@ -1,109 +1,381 @@
-//! Memory space assignment: which temporary values are in the vector memory of a TPU's core, not in its HBM.
+//! Memory space assignment: which values are in the vector memory of a TPU's core, not in its HBM, and from when to when.
 //!
-//! A value is made in vector memory where there is room. Where there is none, what is needed last is moved to HBM, and takes memory there
-//! from then on. Blocks inside an op and what is around that have half of the memory each.
+//! Values are assigned in the order of what it helps the kernels that write and read them, the most first. From one use to the next
+//! a value stays in vector memory if there is room and the kernels between take no longer than eight copies of that memory. If it
+//! does not stay, it is copied to HBM as soon as it is made, and before a use copied back if there is room and the kernels before
+//! leave the time. What is around an op has what the blocks inside of it leave.
 //! Where collectives do not reach vector memory, what they read and write is not there.
-//! An argument that several kernels read is kept there from the start of the program to its last use: the largest one that fits. If
-//! that is donated, none is.
+//! An argument that is read like a weight and not donated is kept there from the start of the program to its last use: the largest one
+//! that fits.
 //!
-//! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches.
+//! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches, and its options as XLA for TPUs prints them.
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
-use crate::index::OpId;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
+use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis};
+use crate::compilers::xla_tpu::vector_memory::VectorMemory;
+use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::spmd::collective_optimizer::COLLECTIVES;
-use std::collections::BinaryHeap;
+use crate::work::cached::Works;
 
-/// As many reads as of something that a loop carries.
-const MANY: u32 = u32::MAX;
+/// The most ops through which an argument is followed.
+const MAX_STEPS: usize = 8;
 
 /// The bytes of vector memory that kernels keep for themselves.
 const OF_KERNELS: u128 = 16 << 20;
 
+/// The most copies of the vector memory that kernels between two uses may take: `max_overlap_to_mem_size_async_copy_ratio`.
+const MOST_COPIES: f64 = 8.0;
+
+/// The copies of a value that kernels beside a copy take if there is a choice: `preferred_overlap_to_async_copy_ratio`.
+const PREFERRED: f64 = 2.0;
+
+/// The most kernels that are looked at beside a copy.
+const MAX_BESIDE: usize = 1024;
+
+/// What is left of a copy because numbers are rounded.
+const ROUNDING: f64 = 1e-6;
+
+/// The most starts of a copy that are tried on each side of the preferred one.
+const MAX_TRIED: u32 = 16;
+
+/// A value that is made and used in a block, with the values that are written over it.
+#[derive(Clone, Debug, Default)]
+struct Value {
+    /// Its item, and those that are written over it.
+    items: Vec<u32>,
+    bytes: u128,
+    /// Where it is made; `None` for an argument, which is in HBM.
+    made: Option<u32>,
+    /// The positions at which it is read, in order, each with the bytes that are read.
+    uses: Vec<(u32, u128)>,
+    /// Whether it is in HBM at the end.
+    is_returned: bool,
+}
+
+/// Where a value is after the uses so far.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The position until which it is in vector memory; `None` if it is not.
+    held_until: Option<u32>,
+    /// The positions between which it is in HBM.
+    in_hbm: Option<(u32, u32)>,
+}
+
+/// The assignment of a block.
+struct Assignment<'c> {
+    costs: &'c CostAnalysis,
+    vector: VectorMemory,
+    room: u128,
+    /// The seconds that kernels leave for copies to vector memory, at each position.
+    idle: Vec<f64>,
+    /// The most seconds between two uses.
+    longest: f64,
+}
+
 impl Liveness {
-    /// Keeps what fits into the vector memory of the chip out of what is counted.
+    /// Keeps what is in the vector memory of the chip out of what is counted.
     pub fn assign_memory_space(
         &mut self,
-        program: &Program,
-        graph: &Graph,
+        (program, works): (&Program, &mut Works<'_>),
+        (graph, inside): (&Graph, &[u128]),
         is_entry: bool,
         facts: ChipFacts,
     ) {
         let room = facts.fast_bytes.saturating_sub(OF_KERNELS);
         let sent = if facts.fast_collectives { Vec::new() } else { sent(program, graph) };
-        let num_positions = self.order.len() as u32;
-        let mut vector =
-            VectorMemory { ends: vec![0; self.order.len()], ..VectorMemory::default() };
-        // What branches and callees make is where they made it.
-        let is_own = |item: u32| {
-            let made_by = graph.items[item as usize].made_by as usize;
-            let by = graph.kernels.get(made_by);
-            by.is_some_and(|by| {
-                program.kind(by.op) == OpKind::While || !runs_blocks(program, by.op)
-            })
-        };
-        let mut made: Vec<(u32, u32)> = (0..)
-            .zip(&self.spans)
-            .filter_map(|(item, span)| Some((span.filter(|span| span.1 < num_positions)?.0, item)))
-            .filter(|&(_, item)| is_own(item) && !sent.get(item as usize).is_some_and(|&is| is))
-            .collect();
-        made.sort_unstable();
-        let mut made = made.into_iter().peekable();
+        let is_sent = |item: u32| sent.get(item as usize).is_some_and(|&is| is);
+        let count = self.order.len();
+        let costs = CostAnalysis::new((program, works), graph, &self.order, facts);
+        let mut vector = VectorMemory::new(count);
+        for (&kernel, at) in self.order.iter().zip(0..) {
+            match inside[kernel as usize] {
+                0 => {}
+                bytes => vector.take((at, at), bytes),
+            }
+        }
         let prefetched = is_entry.then(|| prefetched(program, graph, &self.order, room)).flatten();
         if let Some((bytes, last)) = prefetched {
-            vector.used += bytes;
-            vector.ends[last as usize] += bytes;
+            let last = if vector.most((0, last)).saturating_add(bytes) <= room { last } else { 0 };
+            vector.take((0, last), bytes);
         }
-        for at in 0..num_positions {
-            let op = graph.kernels[self.order[at as usize] as usize].op;
-            let is_whole = is_entry && !runs_blocks(program, op);
-            let most = if is_whole { room } else { room / 2 };
-            while let Some((_, item)) = made.next_if(|&(first, _)| first == at) {
-                let bytes = graph.items[item as usize].bytes;
-                if let Some((_, last)) = self.spans[item as usize].take() {
-                    vector.add(item, bytes, last);
+        let longest = costs.copy(facts.fast_bytes) * MOST_COPIES;
+        let idle = (0..count as u32).map(|at| costs.at(at)).collect();
+        let mut assignment = Assignment { costs: &costs, vector, room, idle, longest };
+        let mut values = self.values(program, graph, is_sent);
+        values.retain(|value| value.bytes > 0 && value.bytes <= room);
+        let priority = |value: &Value| (assignment.priority(value), value.bytes);
+        let mut sorted: Vec<_> = values.iter().map(|value| (priority(value), value)).collect();
+        sorted
+            .sort_by(|(left, _), (right, _)| right.0.total_cmp(&left.0).then(right.1.cmp(&left.1)));
+        for (_, value) in sorted {
+            let in_hbm = assignment.assign(value);
+            for &item in &value.items {
+                let span = &mut self.spans[item as usize];
+                *span = span.and_then(|(first, last)| {
+                    let (from, to) = in_hbm?;
+                    let (from, to) = (from.max(first), to.min(last));
+                    (from <= to).then_some((from, to))
+                });
+            }
+        }
+        self.vector_bytes = assignment.vector.most((0, (count as u32).saturating_sub(1)));
+        self.taken = taken(graph, &self.spans, count);
+    }
+    /// The values of `graph`; those that may not be in vector memory have no bytes.
+    fn values(
+        &self,
+        program: &Program,
+        graph: &Graph,
+        is_sent: impl Fn(u32) -> bool,
+    ) -> Vec<Value> {
+        let mut values: Vec<Value> = (0..)
+            .zip(&graph.items)
+            .map(|(item, what)| {
+                let may_be = what.name_of == NONE && !is_sent(item);
+                Value {
+                    bytes: if may_be { what.bytes } else { 0 },
+                    items: vec![item],
+                    ..Value::default()
+                }
+            })
+            .collect();
+        // The first of the items that are written over each other.
+        let mut firsts: Vec<u32> = (0..graph.items.len() as u32).collect();
+        for (&kernel, at) in self.order.iter().zip(0..) {
+            let what = graph.kernels[kernel as usize];
+            if !what.is_name {
+                for read in graph.reads(kernel) {
+                    let bytes = read_bytes(graph, read);
+                    let first = firsts[graph.stored_as(read.item) as usize];
+                    let uses = &mut values[first as usize].uses;
+                    match uses.last_mut() {
+                        Some(last) if last.0 == at => last.1 = last.1.max(bytes),
+                        _ => uses.push((at, bytes)),
+                    }
                 }
             }
-            while vector.used > most {
-                let Some((last, item)) = vector.remove_last(graph, at) else { break };
-                self.spans[item as usize] = Some((at, last));
+            for &item in graph.makes(kernel) {
+                values[item as usize].made = Some(at);
+                let Item { over, bytes, name_of, .. } = graph.items[item as usize];
+                if over != NONE && name_of == NONE {
+                    let over = graph.stored_as(over);
+                    let first = firsts[over as usize];
+                    let under = &mut values[first as usize];
+                    let is_free = under.items.last() == Some(&over)
+                        && under.uses.last().is_some_and(|last| last.0 == at);
+                    if under.bytes == bytes && is_free {
+                        under.items.push(item);
+                        firsts[item as usize] = first;
+                        values[item as usize].bytes = 0;
+                        continue;
+                    }
+                }
+                // What branches and callees make is where they made it.
+                if what.is_op
+                    && runs_blocks(program, what.op)
+                    && program.kind(what.op) != OpKind::While
+                {
+                    values[item as usize].bytes = 0;
+                }
             }
-            vector.used -= vector.ends[at as usize];
         }
-        self.taken = taken(graph, &self.spans, self.order.len());
+        for &item in graph.returned.iter().filter(|&&item| item != NONE) {
+            values[firsts[graph.stored_as(item) as usize] as usize].is_returned = true;
+        }
+        values
     }
 }
 
-/// The bytes of the argument of the entry function that is kept in vector memory, which has `room`, and the last position in `order`
-/// at which it is read.
+impl Assignment<'_> {
+    /// The seconds that it helps the kernels that write and read `value`, by the root of its bytes.
+    fn priority(&self, value: &Value) -> f64 {
+        let made = value.made.map(|at| (at, value.bytes));
+        let places = made.into_iter().chain(value.uses.iter().copied());
+        let benefits = places
+            .filter(|&(at, _)| !self.costs.runs_blocks(at))
+            .map(|(at, bytes)| self.costs.benefit(at, bytes));
+        let total =
+            benefits.reduce(
+                |total, one| {
+                    if total > 0.0 && one > 0.0 {
+                        total + one
+                    } else {
+                        total.max(one)
+                    }
+                },
+            );
+        total.unwrap_or(f64::NEG_INFINITY) / (value.bytes as f64).sqrt()
+    }
+    /// Assigns `value`, and returns the positions between which it is in HBM.
+    fn assign(&mut self, value: &Value) -> Option<(u32, u32)> {
+        let made = value.made.unwrap_or(0);
+        let end = (self.idle.len() as u32).saturating_sub(1);
+        let mut place = Place { held_until: None, in_hbm: None };
+        if value.made.is_none() {
+            place.in_hbm = Some((0, 0));
+        } else if value.uses.is_empty() {
+            // Nobody waits for it.
+            let is_held = !value.is_returned && self.fits((made, made), value.bytes);
+            return (!is_held).then_some((made, if value.is_returned { end } else { made }));
+        }
+        let mut before = made;
+        for &(at, bytes) in &value.uses {
+            self.assign_use(value, (before, at), bytes, &mut place);
+            before = at;
+        }
+        if value.is_returned {
+            let from = place.in_hbm.map_or((made + 1).min(end), |(from, _)| from);
+            place.in_hbm = Some((from, end));
+        }
+        place.in_hbm
+    }
+    /// Assigns a use of `value` at position `at`, after one at `before`.
+    fn assign_use(
+        &mut self,
+        value: &Value,
+        (before, at): (u32, u32),
+        bytes: u128,
+        place: &mut Place,
+    ) {
+        let made = value.made.unwrap_or(0);
+        let is_first = place.held_until.is_none() && place.in_hbm.is_none();
+        let from = place.held_until.map(|until| until + 1).or(is_first.then_some(made));
+        if let Some(from) = from {
+            let is_short = self.costs.between(before, at) < self.longest;
+            if is_short && (from > at || self.fits((from, at), value.bytes)) {
+                if from <= at {
+                    self.vector.take((from, at), value.bytes);
+                }
+                place.held_until = Some(at);
+                return;
+            }
+        }
+        // It is in HBM from where it is made, or copied there right after that.
+        let first = if is_first { made } else { made + 1 };
+        let (from, until) = place.in_hbm.unwrap_or((first, first));
+        place.held_until = None;
+        let start = if value.made.is_some() { from } else { 0 };
+        match self.prefetch(value, (start, at), bytes) {
+            Some(copied) => {
+                place.held_until = Some(at);
+                place.in_hbm = Some((from, until.max(copied)));
+            }
+            None => place.in_hbm = Some((from, until.max(at))),
+        }
+    }
+    /// Copies `value` to vector memory after the position `from` and before its use at `at`, if it can, and returns the position
+    /// until which it is needed in HBM.
+    fn prefetch(&mut self, value: &Value, (from, at): (u32, u32), used: u128) -> Option<u32> {
+        // `inefficient_use_to_copy_ratio`
+        if from >= at || used < value.bytes / 2 || self.costs.runs_blocks(at) {
+            return None;
+        }
+        let copy = self.costs.copy(value.bytes);
+        let least = copy - self.costs.reduction(at, used);
+        let latest = self.costs.latest((from, at), least)?.min(at - 1);
+        if !self.fits((latest + 1, at), value.bytes) {
+            return None;
+        }
+        let earliest = self.costs.earliest((from, at), self.longest).min(latest);
+        let preferred = self.costs.latest((from, at), PREFERRED * copy).unwrap_or(from);
+        let preferred = preferred.clamp(earliest, latest);
+        let later = preferred..=latest.min(preferred.saturating_add(MAX_TRIED));
+        let sooner = (earliest.max(preferred.saturating_sub(MAX_TRIED))..preferred).rev();
+        for start in later.chain(sooner).chain([latest]) {
+            if self.fits((start + 1, at), value.bytes) && self.copies((start, at), copy) {
+                self.vector.take((start + 1, at), value.bytes);
+                return Some(at - 1);
+            }
+        }
+        None
+    }
+    /// Whether there is room for `bytes`.
+    fn fits(&self, range: (u32, u32), bytes: u128) -> bool {
+        self.vector.most(range).saturating_add(bytes) <= self.room
+    }
+    /// Takes the `seconds` of a copy from what kernels between two positions leave, if they do.
+    fn copies(&mut self, (start, end): (u32, u32), seconds: f64) -> bool {
+        let between = start as usize + 1..end as usize;
+        let mut left = seconds;
+        let mut until = between.start;
+        for at in between.clone().take(MAX_BESIDE) {
+            if left <= 0.0 {
+                break;
+            }
+            left -= self.idle[at];
+            until = at + 1;
+        }
+        if left > seconds * ROUNDING {
+            return false;
+        }
+        let mut left = seconds;
+        for idle in &mut self.idle[between.start..until] {
+            let used = idle.min(left);
+            *idle -= used;
+            left -= used;
+        }
+        true
+    }
+}
+
+/// The bytes of the argument of the entry function that is prefetched by the program before, which has `room`, and the last position
+/// in `order` at which it is read: the largest one that is read like a weight, and not returned.
 fn prefetched(program: &Program, graph: &Graph, order: &[u32], room: u128) -> Option<(u128, u32)> {
-    // The number of kernels that read each argument, and the last position; of what a loop carries none.
-    let mut reads: Vec<(u32, u32)> = Vec::new();
+    let mut last: Vec<u32> = Vec::new();
     for (&kernel, at) in order.iter().zip(0..) {
-        let has_blocks = runs_blocks(program, graph.kernels[kernel as usize].op);
         for read in graph.reads(kernel) {
             let item = graph.stored_as(read.item) as usize;
             if graph.items[item].made_by == NONE {
-                reads.resize(reads.len().max(item + 1), (0, 0));
-                let count = if has_blocks { MANY } else { reads[item].0.saturating_add(1) };
-                reads[item] = (count, at);
+                last.resize(last.len().max(item + 1), NONE);
+                last[item] = at;
             }
         }
     }
-    let fitting = graph
-        .items
-        .iter()
-        .zip(reads)
-        .filter(|&(item, (count, _))| (2..MANY).contains(&count) && item.bytes <= room);
-    let (item, (_, last)) = fitting.max_by_key(|(item, _)| item.bytes)?;
-    let ValueDef::Arg(block) = program.def(item.value) else { return None };
+    let fitting = graph.items.iter().zip(last).filter(|&(item, last)| {
+        last != NONE && item.bytes <= room && !is_donated(program, item.value)
+    });
+    let weights = fitting.filter(|(item, _)| is_read_like_weight(program, item.value, 0));
+    weights
+        .max_by_key(|&(item, last)| (item.bytes, std::cmp::Reverse(last)))
+        .map(|(item, last)| (item.bytes, last))
+}
+
+/// Whether the argument `value` of the entry function is donated.
+fn is_donated(program: &Program, value: ValueId) -> bool {
+    let ValueDef::Arg(block) = program.def(value) else { return true };
     let func = program.function_of(program.block_parent_op(block));
-    let port = program.func_args(func)[program.value_index(item.value)];
+    let port = program.func_args(func)[program.value_index(value)];
     let mut names = program.attr_list(port.attrs).iter().map(|attr| program.str(attr.name));
-    let is_donated = names.any(|name| matches!(name, "jax.buffer_donor" | "tf.aliasing_output"));
-    (!is_donated).then_some((item.bytes, last))
+    names.any(|name| matches!(name, "jax.buffer_donor" | "tf.aliasing_output"))
+}
+
+/// Whether only products and reductions read `value`, or an array of the same elements, and gathers its rows; `depth` ops after an
+/// argument.
+fn is_read_like_weight(program: &Program, value: ValueId, depth: usize) -> bool {
+    use OpKind::{
+        BroadcastInDim, Convolution, Dot, DotGeneral, DynamicSlice, Gather, Reduce, Reshape,
+        Transpose,
+    };
+    program.uses(value).zip(program.users(value)).all(|(slot, op)| {
+        let index = program.operand_index(slot);
+        match program.kind(op) {
+            Dot | DotGeneral | Convolution => true,
+            Gather => index == 0,
+            BroadcastInDim | Reshape | Transpose => is_read_on(program, op, depth),
+            DynamicSlice => index == 0 && is_read_on(program, op, depth),
+            Reduce => index < program.num_operands(op) / 2 && is_read_on(program, op, depth),
+            _ => false,
+        }
+    })
+}
+
+/// [`is_read_like_weight`] of the results of `op`.
+fn is_read_on(program: &Program, op: OpId, depth: usize) -> bool {
+    depth < MAX_STEPS
+        && program.op_results(op).all(|result| is_read_like_weight(program, result, depth + 1))
 }
 
 /// For each item whether a collective reads or writes it.
@@ -118,36 +390,4 @@ fn sent(program: &Program, graph: &Graph) -> Vec<bool> {
         }
     }
     found
-}
-
-/// Whether kernels run inside `op`.
-fn runs_blocks(program: &Program, op: OpId) -> bool {
-    use OpKind::{Call, Case, Composite, If, While};
-    matches!(program.kind(op), Call | Case | Composite | If | While)
-}
-
-/// What is in vector memory.
-#[derive(Default)]
-struct VectorMemory {
-    used: u128,
-    /// The last positions at which items are needed, the latest first; and the bytes that are not needed after each position.
-    held: BinaryHeap<(u32, u32)>,
-    ends: Vec<u128>,
-}
-
-impl VectorMemory {
-    /// Adds an item that is needed until `last`.
-    fn add(&mut self, item: u32, bytes: u128, last: u32) {
-        self.used += bytes;
-        self.ends[last as usize] += bytes;
-        self.held.push((last, item));
-    }
-    /// Removes the item that is needed last, at `at` or later, and says when that is.
-    fn remove_last(&mut self, graph: &Graph, at: u32) -> Option<(u32, u32)> {
-        let (last, item) = self.held.pop().filter(|&(last, _)| last >= at)?;
-        let bytes = graph.items[item as usize].bytes;
-        self.used -= bytes;
-        self.ends[last as usize] -= bytes;
-        Some((last, item))
-    }
 }

@@ -3,6 +3,7 @@
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
 pub mod bfloat16_propagation;
+pub mod cost_analysis;
 pub mod entry_layouts;
 pub mod latency_hiding_scheduler;
 pub mod memory_space_assignment;
@@ -13,4 +14,5 @@ pub mod product_fusion;
 pub mod shared_kernels;
 pub mod softmax_fusion;
 pub mod tiles;
+pub mod vector_memory;
 pub mod while_loop_fusible_sinking;

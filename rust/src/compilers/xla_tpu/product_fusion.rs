@@ -23,6 +23,9 @@ const MAX_STEPS: usize = 64;
 /// The most elementwise ops in a row, each with other users, that products compute anew.
 const MAX_DEPTH: u32 = 16;
 
+/// The most users of something cheap that compute it anew.
+const MAX_USERS: u32 = 2;
+
 /// The most users of something expensive that compute it anew: those of the `tanh` in a GELU, one before its product and two in its
 /// gradient.
 const MAX_EXPENSIVE_USERS: u32 = 3;
@@ -218,7 +221,7 @@ fn fuse_into_products(
     }
     let reaches = if is_expensive { depth } else { near.and(depth) };
     let Some(depth) = reaches.filter(|&depth| all_fuse && depth < MAX_DEPTH) else { return };
-    if !is_expensive || num_users <= MAX_EXPENSIVE_USERS {
+    if num_users <= if is_expensive { MAX_EXPENSIVE_USERS } else { MAX_USERS } {
         storage.store(value, false, true);
         depths.insert(value, depth + 1);
     }

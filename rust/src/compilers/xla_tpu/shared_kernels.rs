@@ -1,14 +1,16 @@
 //! Values that only one kernel reads, at several places: they are computed in that kernel, once.
 //!
 //! What compiled programs show: a fusion that takes in all users of a value takes in the value, too. Kernels of products do not.
+//! Elementwise kernels and reductions that read the same value, of the shape of their own loops, are one kernel with several results,
+//! if none needs a result of another, and no product reads one.
 
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_tpu::product_fusion::is_product;
-use crate::index::{Id, OpId};
-use crate::ir::{Program, ValueDef};
+use crate::index::{Id, OpId, ValueId};
+use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// The kernel that reads a value, named after the op that it computes.
@@ -41,6 +43,9 @@ pub fn fuse_shared(
     }
     let mut readers = Readers { of_products: found.of_products, ..Readers::new(program) };
     for ops in &inside {
+        readers.find_stages(storage, ops);
+    }
+    for ops in &inside {
         readers.walk(storage, ops, Readers::fuse);
     }
 }
@@ -51,12 +56,63 @@ struct Readers<'p> {
     readers: Vec<Reader>,
     /// The kernels that compute products.
     of_products: FxHashSet<OpId>,
+    /// For each value the most reductions and other kernels on a path to it, once they are found.
+    stages: Vec<u32>,
+    /// The kernel that each kernel is one with.
+    merged: FxHashMap<OpId, OpId>,
 }
 
 impl<'p> Readers<'p> {
     fn new(program: &'p Program) -> Self {
         let readers = vec![Reader::Nobody; program.num_value_ids()];
-        Self { program, readers, of_products: FxHashSet::default() }
+        let (of_products, merged) = Default::default();
+        Self { program, readers, of_products, stages: Vec::new(), merged }
+    }
+    /// Finds the stages of the values that `ops` make.
+    fn find_stages(&mut self, storage: &Storage, ops: &[OpId]) {
+        let program = self.program;
+        self.stages.resize(program.num_value_ids(), 0);
+        for &op in ops {
+            let is_within =
+                storage.facts.of(op).has_any(Fact::POINTWISE.or(Fact::EXPAND).or(Fact::NAME));
+            let stage = self.stage_of(op).saturating_add(u32::from(!is_within));
+            for value in program.op_results(op) {
+                self.stages[value.index()] = stage;
+            }
+        }
+    }
+    /// The stage of the operands of `op`.
+    fn stage_of(&self, op: OpId) -> u32 {
+        self.program.operands(op).map(|value| self.stages[value.index()]).max().unwrap_or(0)
+    }
+    /// The kernel that `kernel` is one with.
+    fn whole(&mut self, kernel: OpId) -> OpId {
+        let mut whole = kernel;
+        while let Some(&other) = self.merged.get(&whole) {
+            whole = other;
+        }
+        let mut at = kernel;
+        while at != whole {
+            at = self.merged.insert(at, whole).unwrap_or(whole);
+        }
+        whole
+    }
+    /// Whether the kernels `one` and `other`, which read `value`, can be one kernel.
+    fn can_merge(&self, storage: &Storage, value: ValueId, one: OpId, other: OpId) -> bool {
+        let program = self.program;
+        let shape = |value: ValueId| program.value_type(value).shape();
+        let loops_over = |op: OpId| {
+            let is_reduction = program.kind(op) == OpKind::Reduce;
+            let of_no_product = |value| !program.users(value).any(|user| is_product(program, user));
+            let is_loop = is_reduction
+                || storage.facts.has(op, Fact::POINTWISE)
+                    && program.op_results(op).all(of_no_product);
+            let looped = if is_reduction { program.operand(op, 0) } else { program.result(op, 0) };
+            is_loop && shape(looped).is_some() && shape(looped) == shape(value)
+        };
+        !self.stages.is_empty()
+            && [one, other].iter().all(|&op| !self.of_products.contains(&op) && loops_over(op))
+            && self.stage_of(one) == self.stage_of(other)
     }
     /// Finds the readers of the operands of `ops`, users first; `visit` may store the result of each op before.
     fn walk(
@@ -76,13 +132,24 @@ impl<'p> Readers<'p> {
                     ValueDef::Result(made_by) => program.parent_block(made_by),
                     ValueDef::Arg(home) => home,
                 };
-                let known = &mut self.readers[value.index()];
-                *known = match (*known, reader) {
+                let new = match (self.readers[value.index()], reader) {
                     _ if home != block => Reader::Many,
                     (Reader::Nobody, new) => new,
                     (old, new) if old == new => old,
+                    (Reader::Kernel(old), Reader::Kernel(new)) => {
+                        let (one, other) = (self.whole(old), self.whole(new));
+                        if one == other {
+                            Reader::Kernel(one)
+                        } else if self.can_merge(storage, value, one, other) {
+                            self.merged.insert(other, one);
+                            Reader::Kernel(one)
+                        } else {
+                            Reader::Many
+                        }
+                    }
                     _ => Reader::Many,
                 };
+                self.readers[value.index()] = new;
             }
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Each buffer gets one range of the heap for its whole live range. They are placed by decreasing size, or by decreasing length of
 //! the live range, each in the smallest gap between those placed whose live ranges overlap its own. The smaller of the two heaps is
-//! taken. It may be larger than the peak of live bytes, since buffers do not move (fragmentation).
+//! taken. It may be larger than the peak of live bytes, since buffers do not move (fragmentation). XLA for TPUs places them in the
+//! order in which they are made, which compiled programs show.
 //!
 //! Source: XLA's `HeapSimulator` and `GlobalDecreasingSizeBestFitHeap`.
 
@@ -53,6 +54,18 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
     }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
     place(&by_length, by_size).max(least)
+}
+
+/// The bytes of the heap if `temporaries` are placed in the order in which they are made.
+pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
+    let mut pieces = pieces(temporaries);
+    let least = most_at_once(&pieces);
+    if pieces.len() > MAX_PLACED {
+        pieces.sort_by_key(|piece| Reverse(piece.bytes));
+        pieces.truncate(MAX_PLACED);
+    }
+    pieces.sort_by_key(|piece| piece.span.0);
+    place(&pieces, u128::MAX).max(least)
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.

@@ -5,7 +5,9 @@
 //! largest sum of live bytes at a moment is the peak of [`compiled_peak`].
 
 use crate::compilers::compilation::Target;
-use crate::compilers::xla_cpu::buffer_assignment::heap::{heap_size, Temporary};
+use crate::compilers::xla_cpu::buffer_assignment::heap::{
+    heap_size, heap_size_in_order, Temporary,
+};
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::Span as Taken;
 use crate::compilers::xla_cpu::buffer_assignment::output_buffers::{Rooms, Tenant};
@@ -147,7 +149,9 @@ fn allocated_for(blocks: &mut Blocks<'_, '_, '_>, entry: Entry) -> u128 {
     let given = open.given(program);
     let heap = rooms.fill(walk.heap, walk.num_inside, &given);
     let outputs = outputs.into_iter().map(|item| open.graph.items[item as usize].bytes);
-    outputs.fold(heap_size(&heap), u128::saturating_add)
+    let in_order = blocks.builder.layouts.compiler().places_in_order();
+    let size = if in_order { heap_size_in_order(&heap) } else { heap_size(&heap) };
+    outputs.fold(size, u128::saturating_add)
 }
 
 /// For kernels whose results are written by the blocks inside: the first moment of these, and the one after the last.

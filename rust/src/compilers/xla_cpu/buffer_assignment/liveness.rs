@@ -26,6 +26,8 @@ pub struct Liveness {
     pub shares: Vec<u32>,
     /// The live bytes at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
+    /// The most bytes in vector memory at one time.
+    pub vector_bytes: u128,
     /// The output buffers of the entry function.
     pub outputs: Vec<Output>,
     /// The output whose buffer each item is in, as a value before the output is written or as the output itself; [`NONE`] for none.
@@ -91,7 +93,7 @@ impl Liveness {
             *is_output &= argument == NONE;
         }
         let Run { spans, shares, outputs, in_output, .. } = run;
-        Self { order, spans, is_output, shares, taken, outputs, in_output }
+        Self { order, spans, is_output, shares, taken, vector_bytes: 0, outputs, in_output }
     }
 }
 
@@ -256,11 +258,7 @@ impl<'g> Run<'g> {
                 }
             }
         }
-        if over == NONE {
-            None
-        } else {
-            fits(over)
-        }
+        Some(over).filter(|&over| over != NONE).and_then(fits)
     }
     /// Puts the operand that an output overwrites (such as a loop's initial value) into its buffer, and in turn the operand that
     /// this overwrites.

@@ -15,8 +15,9 @@ use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 use crate::work::cached::Works;
 
-/// A compiler, and what it knows of the chip that it compiles for.
-type Chip = (Compiler, ChipFacts);
+/// A compiler, what it knows of the chip that it compiles for, and for each kernel the bytes that the kernels inside of it have in the
+/// vector memory of the chip, if it has one.
+type Chip<'i> = (Compiler, ChipFacts, &'i [u128]);
 
 /// Percent of the memory of a chip that programs may take, and of what is left of it that may be live.
 const DEVICE: u128 = 80;
@@ -29,7 +30,7 @@ impl Liveness {
         (program, works): (&Program, &mut Works<'_>),
         graph: &Graph,
         donated: &[(usize, u32)],
-        chip: Chip,
+        chip: Chip<'_>,
     ) -> Self {
         let live = |order, held: &[(u32, u32)]| Self::new(graph, (order, held), donated, true, &[]);
         Self::scheduled((program, works), (graph, true), donated, chip, live)
@@ -41,7 +42,7 @@ impl Liveness {
         graph: &Graph,
         carried: &[(usize, u32)],
         always: &[bool],
-        chip: Chip,
+        chip: Chip<'_>,
     ) -> Self {
         let live =
             |order, held: &[(u32, u32)]| Self::new(graph, (order, held), carried, false, always);
@@ -52,7 +53,7 @@ impl Liveness {
         (program, works): (&Program, &mut Works<'_>),
         (graph, is_entry): (&Graph, bool),
         donated: &[(usize, u32)],
-        (compiler, facts): Chip,
+        (compiler, facts, inside): Chip<'_>,
         live: impl Fn(Vec<u32>, &[(u32, u32)]) -> Self,
     ) -> Self {
         if !compiler.orders_for_memory() {
@@ -69,7 +70,7 @@ impl Liveness {
         let best = beside.map_or(best, |(order, held)| live(order, &held));
         if compiler.has_vector_memory() {
             let mut best = best;
-            best.assign_memory_space(program, graph, is_entry, facts);
+            best.assign_memory_space((program, works), (graph, inside), is_entry, facts);
             return best;
         }
         if !compiler.starts_collectives_early() {

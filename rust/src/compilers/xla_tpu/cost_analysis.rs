@@ -1,0 +1,178 @@
+//! The times from which memory space assignment decides: of each kernel the longer one of what it computes and of its traffic with
+//! HBM.
+//!
+//! Source: `CostAnalysis` of XLA's memory space assignment, and the options that XLA for TPUs prints of it.
+
+use crate::compilers::compilation::ChipFacts;
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Read};
+use crate::index::OpId;
+use crate::ir::{OpKind, Program};
+use crate::work::cached::{Outcome, Works};
+use rustc_hash::FxHashMap;
+
+/// How often loops are expected to run.
+const TRIPS: f64 = 5.0;
+
+/// The most ops through which a product is followed to the kernel that computes it.
+const MAX_STEPS: usize = 64;
+
+/// Seconds of the kernels of a block, by their position in its schedule.
+pub struct CostAnalysis {
+    /// What each computes, and its traffic if everything is in HBM.
+    compute: Vec<f64>,
+    traffic: Vec<f64>,
+    /// Whether kernels run inside it.
+    runs_blocks: Vec<bool>,
+    /// The seconds of all kernels before each.
+    before: Vec<f64>,
+    bytes_per_second: f64,
+}
+
+impl CostAnalysis {
+    /// For the kernels of `graph` in `order`, on the chip of `facts`.
+    pub fn new(
+        (program, works): (&Program, &mut Works<'_>),
+        graph: &Graph,
+        order: &[u32],
+        facts: ChipFacts,
+    ) -> Self {
+        let [flops_per_second, bytes_per_second] =
+            [facts.flops_per_second, facts.bytes_per_second].map(|rate| rate.max(1) as f64);
+        let flops = flops_of_kernels((program, works), graph);
+        let mut found = Self {
+            compute: Vec::with_capacity(order.len()),
+            traffic: Vec::with_capacity(order.len()),
+            runs_blocks: Vec::with_capacity(order.len()),
+            before: Vec::with_capacity(order.len() + 1),
+            bytes_per_second,
+        };
+        let mut now = 0.0;
+        for &at in order {
+            let kernel = graph.kernels[at as usize];
+            found.before.push(now);
+            let runs_blocks = kernel.is_op && runs_blocks(program, kernel.op);
+            let (flops, bytes) = if kernel.is_name {
+                (0.0, 0.0)
+            } else if runs_blocks {
+                work_inside((program, works), kernel.op)
+            } else {
+                (flops[at as usize], traffic(graph, at))
+            };
+            let (compute, traffic) = (flops / flops_per_second, bytes / bytes_per_second);
+            found.compute.push(compute);
+            found.traffic.push(traffic);
+            found.runs_blocks.push(runs_blocks);
+            now += compute.max(traffic);
+        }
+        found.before.push(now);
+        found
+    }
+    /// Seconds to copy `bytes` between the memories.
+    pub fn copy(&self, bytes: u128) -> f64 {
+        bytes as f64 / self.bytes_per_second
+    }
+    /// Seconds of the kernels between the positions `start` and `end`, without these two.
+    pub fn between(&self, start: u32, end: u32) -> f64 {
+        (self.before[end as usize] - self.before[(start as usize + 1).min(end as usize)]).max(0.0)
+    }
+    /// The last position in `range` after which kernels take at least `seconds` before `end`.
+    pub fn latest(&self, (first, end): (u32, u32), seconds: f64) -> Option<u32> {
+        let count = self.before[first as usize + 1..=end as usize]
+            .partition_point(|&before| self.before[end as usize] - before >= seconds);
+        count.checked_sub(1).map(|count| first + count as u32)
+    }
+    /// The first position in `range` after which kernels take at most `seconds` before `end`.
+    pub fn earliest(&self, (first, end): (u32, u32), seconds: f64) -> u32 {
+        let count = self.before[first as usize + 1..=end as usize]
+            .partition_point(|&before| self.before[end as usize] - before > seconds);
+        first + count as u32
+    }
+    /// Seconds of the kernel at position `at`.
+    pub fn at(&self, at: u32) -> f64 {
+        self.compute[at as usize].max(self.traffic[at as usize])
+    }
+    /// Whether kernels run inside that at position `at`.
+    pub fn runs_blocks(&self, at: u32) -> bool {
+        self.runs_blocks[at as usize]
+    }
+    /// The seconds that it helps the kernel at position `at` if `bytes` of its traffic are with vector memory; below 0, what it
+    /// computes takes so much longer than its traffic.
+    pub fn benefit(&self, at: u32, bytes: u128) -> f64 {
+        let (compute, traffic) = (self.compute[at as usize], self.traffic[at as usize]);
+        if traffic > compute {
+            self.copy(bytes)
+        } else {
+            traffic - compute
+        }
+    }
+    /// The seconds by which the kernel at position `at` gets shorter.
+    pub fn reduction(&self, at: u32, bytes: u128) -> f64 {
+        let (compute, traffic) = (self.compute[at as usize], self.traffic[at as usize]);
+        (traffic - (traffic - self.copy(bytes)).max(compute)).max(0.0)
+    }
+}
+
+/// The bytes that are read.
+pub fn read_bytes(graph: &Graph, read: &Read) -> u128 {
+    graph.items[graph.stored_as(read.item) as usize].bytes.min(read.bytes.into())
+}
+
+/// The bytes that kernel `at` reads and writes.
+fn traffic(graph: &Graph, at: u32) -> f64 {
+    let read: u128 = graph.reads(at).iter().map(|read| read_bytes(graph, read)).sum();
+    let made: u128 = graph.makes(at).iter().map(|&item| graph.items[item as usize].bytes).sum();
+    read as f64 + made as f64
+}
+
+/// Whether kernels run inside `op`.
+pub fn runs_blocks(program: &Program, op: OpId) -> bool {
+    use OpKind::{Call, Case, Composite, If, While};
+    matches!(program.kind(op), Call | Case | Composite | If | While)
+}
+
+/// The FLOPs of the products that each kernel computes.
+fn flops_of_kernels((program, works): (&Program, &mut Works<'_>), graph: &Graph) -> Vec<f64> {
+    let mut flops = vec![0.0; graph.kernels.len()];
+    let Some(&(first, _)) = graph.ops.first() else { return flops };
+    let kernels: FxHashMap<OpId, u32> = graph.ops.iter().copied().collect();
+    for op in program.block_ops(program.parent_block(first)) {
+        if let Some(of_product) = flops_of_product((program, works), op) {
+            let mut user = Some(op);
+            for _ in 0..MAX_STEPS {
+                let Some(op) = user else { break };
+                if let Some(&kernel) = kernels.get(&op) {
+                    flops[kernel as usize] += of_product;
+                    break;
+                }
+                user = program.op_results(op).next().and_then(|value| program.users(value).next());
+            }
+        }
+    }
+    flops
+}
+
+fn flops_of_product((program, works): (&Program, &mut Works<'_>), op: OpId) -> Option<f64> {
+    use OpKind::{Convolution, Dot, DotGeneral};
+    let is_product = matches!(program.kind(op), Convolution | Dot | DotGeneral);
+    match is_product.then(|| works.of(op)) {
+        Some(Outcome::Counted(work)) => Some(work.flops as f64),
+        _ => None,
+    }
+}
+
+/// The FLOPs of products and the bytes of results inside `op`, with the runs of loops.
+fn work_inside((program, works): (&Program, &mut Works<'_>), op: OpId) -> (f64, f64) {
+    let trips = if program.kind(op) == OpKind::While { TRIPS } else { 1.0 };
+    let (mut flops, mut bytes) = (0.0, 0.0);
+    for inner in program.pre_order(op).skip(1) {
+        if let Some(of_product) = flops_of_product((program, works), inner) {
+            flops += of_product;
+            bytes += program
+                .op_results(inner)
+                .chain(program.operands(inner))
+                .map(|value| works.tensors.of(value).bytes as f64)
+                .sum::<f64>();
+        }
+    }
+    (trips * flops, trips * bytes)
+}
