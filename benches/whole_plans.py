@@ -2,12 +2,12 @@
 
 Of each measured training step with stages, dense layers and no axis of tokens, the step is built
 without any sharding; what its source says of it, stages, chunks, micro-batches, data and tensor
-parallelism, is costed as a pipeline of that program, and the program is planned on as many devices
-of the same chip. It is met where theirs is within 5 % of the best, or among the three best of
-different kinds. `!` is more than the chip has. Run it with `python -m benches.whole_plans [ROW
-...]`; rows are numbers of lines, and those that are asked for may have an axis of tokens, but are
-then only planned. Times are processor seconds of planning, the limit of a search too, so that other
-programs do not count.
+parallelism, is costed as a pipeline of that program with its layers unrolled, and the program is
+planned on as many devices of the same chip. It is met where theirs is within 5 % of the best, or
+among the three best of different kinds. `!` is more than the chip has. Run it with `python -m
+benches.whole_plans [ROW ...]`; rows are numbers of lines, and those that are asked for may have an
+axis of tokens, but are then only planned. Times are processor seconds of planning, the limit of a
+search too, so that other programs do not count.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from jax.sharding import PartitionSpec as P
 from rich.console import Console
 from rich.table import Table
 from shardcore import Mesh, Plan, PlanError
-from shardcore.bench import decoder, kernels
+from shardcore.bench import cross_entropy, decoder, kernels
 from shardcore.bench.leaderboard import chip_of
-from shardcore.bench.parameters import shapes
+from shardcore.bench.parameters import Parameter, shapes
 from shardcore.bench.placement import ByHand, Weights
+from shardcore.bench.products import NARROW
 from shardcore.bench.rebuilt import NotBuiltError, training_of
 from shardcore.bench.rows import Row, read_rows
 from shardcore.bench.step import adam
@@ -66,6 +67,10 @@ class Global(ByHand):
     def leave(self, y: jax.Array) -> jax.Array:
         return y
 
+    def gathered(self, y: jax.Array) -> jax.Array:
+        """The operand of a product in a wide type."""
+        return y
+
     def whole(self, y: jax.Array) -> jax.Array:
         """What each device along tensor parallelism has a term of."""
         return y
@@ -78,16 +83,29 @@ class Global(ByHand):
 @dataclass(frozen=True)
 class Placed(Global):
     """Activations are where the source says: whole rows of a device for products that are cut, and
-    between these a part of the tokens with sequence parallelism; gradients likewise."""
+    between these a part of the tokens with sequence parallelism; gradients likewise. What is
+    scaled to a narrow type is gathered afterwards, as by libraries."""
 
     def enter(self, y: jax.Array) -> jax.Array:
-        return placed(y, WHOLE_ROWS, self._between)
+        return placed(y, self._between, self._between) if self._is_narrow else self.gathered(y)
 
     def leave(self, y: jax.Array) -> jax.Array:
-        return placed(y, self._between, WHOLE_ROWS)
+        return placed(y, self._between, self._between if self._is_narrow else WHOLE_ROWS)
+
+    def operand(self, y: jax.Array) -> jax.Array:
+        # It is scaled where it is, and then gathered.
+        part = jax.lax.with_sharding_constraint(y, self._between)
+        return jax.lax.with_sharding_constraint(part, WHOLE_ROWS)
+
+    def gathered(self, y: jax.Array) -> jax.Array:
+        return placed(y, WHOLE_ROWS, self._between)
 
     def whole(self, y: jax.Array) -> jax.Array:
         return placed(y, WHOLE_ROWS, WHOLE_ROWS)
+
+    @property
+    def _is_narrow(self) -> bool:
+        return self.run.dtype in NARROW
 
     @property
     def _between(self) -> P:
@@ -140,17 +158,25 @@ def loss(params: Weights, tokens: jax.Array, how: Global) -> jax.Array:
     x = how.leave(x)
     depths = {place: kind.depth for place, kind in enumerate(run.model.kinds)}
     x = decoder.layers(how, x, params, depths)
-    logits = how.enter(decoder.norm(x, params["norm"])) @ decoder.logits_weight(params)
-    hot = jax.nn.one_hot(tokens, run.model.vocab, dtype=jnp.float32)
-    return -jnp.mean(jnp.sum(hot * jax.nn.log_softmax(logits.astype(jnp.float32)), axis=-1))
+    logits = how.gathered(decoder.norm(x, params["norm"])) @ decoder.logits_weight(params)
+
+    def lost(logits: jax.Array) -> jax.Array:
+        return cross_entropy.in_one_kernel(logits, tokens)
+
+    return jnp.mean(decoder.fused(how, lost, logits))
 
 
 def lowered(how: Global, mesh: AbstractMesh | None = None) -> shardcore.jax.Lowered:
-    """The step of a run, whose parameters and moments have no shardings."""
+    """The step of a run, whose parameters and moments have no shardings; if layers are unrolled,
+    each has arrays of its own."""
     run = how.run
-    arrays = {
-        name: jax.ShapeDtypeStruct(p.shape, jnp.float32) for name, p in shapes(run.model).items()
-    }
+
+    def array(each: Parameter) -> Any:
+        if run.scan or each.kind is None:
+            return jax.ShapeDtypeStruct(each.shape, jnp.float32)
+        return (jax.ShapeDtypeStruct(each.shape[1:], jnp.float32),) * each.shape[0]
+
+    arrays = {name: array(each) for name, each in shapes(run.model).items()}
     tokens = jax.ShapeDtypeStruct((run.batch, run.time), jnp.int32)
 
     def step(params: Any, first: Any, second: Any, count: Any, tokens: jax.Array) -> Any:
@@ -179,20 +205,36 @@ def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
             yield row, replace(run, scan=True)
 
 
-def chunks(run: Training) -> Cut:
+def chunks(run: Training, found: int) -> Cut:
     """The layers of each chunk: equally many, or if they do not divide evenly, as if the embedding
-    and the logits were a layer each."""
+    and the logits were a layer each. Layers that were not found are in what comes before them."""
     depth, count = run.model.depth, run.sizes["stage"] * run.interleave
-    if depth % count == 0:
-        return (depth // count,) * count
-    size = (depth + 2) // count
-    return (size - 1, *(size,) * (count - 2), size - 1)
+    rest = 0 if depth % count == 0 else 1
+    size = (depth + 2 * rest) // count
+    return (size - rest - depth + found, *(size,) * (count - 2), size - rest)
+
+
+def specs(
+    run: Training, name: str, each: Parameter, is_over_data: bool
+) -> Iterator[tuple[str, str]]:
+    """The shardings of the arrays of a parameter over tensor parallelism, and over data, too; by
+    what follows the name of a tree."""
+    axes = [*replace(run, sizes={"tensor": 2}).spec(name, each)]
+    if is_over_data and "embed" in each.dims:
+        axes[each.dims.index("embed")] = "data"
+    if each.kind is None:
+        yield f"['{name}']", str(P(*axes))
+        return
+    for number in range(each.shape[0]):
+        yield f"['{name}'][{number}]", str(P(*axes[1:]))
 
 
 def theirs(run: Training, chip: Any) -> Candidate:
     """The pipeline of the source: parameters over tensor parallelism, moments over data, too, and
     parameters likewise, prepared once a step or for each micro-batch: what is fastest of what fits,
-    or at all if nothing fits."""
+    or at all if nothing fits. Layers are unrolled, as libraries run them: what they keep is not
+    copied."""
+    run = replace(run, scan=False)
     data = run.sizes.get("data", 1)
     sizes = {"data": data, "tensor": run.sizes.get("tensor", 1)}
     mesh = Mesh(sizes)
@@ -203,19 +245,16 @@ def theirs(run: Training, chip: Any) -> Candidate:
         session = program.session()
         session.set("tokens", "P('data')")
         for name, each in shapes(run.model).items():
-            spec = replace(run, sizes={"tensor": 2}).spec(name, each)
             for at, tree in enumerate(("params", "first", "second")):
-                axes = list(spec)
-                if tree in trees and data > 1 and "embed" in each.dims:
-                    axes[each.dims.index("embed")] = "data"
-                session.set(f"{tree}['{name}']", f"P({', '.join(map(repr, axes))})")
-                session.set(f"result[{at}]['{name}']", f"P({', '.join(map(repr, axes))})")
+                for path, spec in specs(run, name, each, tree in trees and data > 1):
+                    session.set(f"{tree}{path}", spec)
+                    session.set(f"result[{at}]{path}", spec)
         layers = find_layers(session.result.result, chip)
         schedule = "interleaved" if run.interleave > 1 else "1f1b"
         kind = schedule, run.sizes["stage"], run.interleave, run.microbatches
         for once in (True, False):
             search = PipelineSearch(layers, math.inf, links_of(chip, {}), mesh)
-            search.add(*kind, chunks(run), once)
+            search.add(*kind, chunks(run, len(layers.layers)), once)
             found += [search.best] if search.best is not None else []
     fitting = [each for each in found if each.peak_bytes <= chip.hbm_bytes]
     return min(fitting or found, key=operator.attrgetter("step_seconds"))

@@ -207,6 +207,21 @@ def test_narrow_products_are_nearly_the_same(dtype: str) -> None:
         assert ours.shape == wide.shape
 
 
+@pytest.mark.parametrize(("spec", "count"), [("btw,wf->btf", 2), ("btf,fw->btw", 1)])
+def test_activations_between_layers_are_placed_when_they_are_scaled(spec: str, count: int) -> None:
+    """As operands, once in each pass, or as gradients of results; hidden units are not."""
+    found: list[Any] = []
+
+    def place(x: jax.Array) -> jax.Array:
+        found.append((x.shape, x.dtype))
+        return x
+
+    x, w = (jnp.ones(sizes, jnp.bfloat16) for sizes in ((2, 8, 16), (16, 16)))
+    _, back = jax.vjp(lambda x, w: products((spec,), x, (w,), (None,), "fp8", place=place)[0], x, w)
+    back(x)
+    assert found == [(x.shape, jnp.float8_e4m3fn)] * count
+
+
 def test_mixture_of_experts() -> None:
     kind = Layers(1, 1, 1, 8, experts=Experts(4, 8, 2))
     model = Model("tiny", "mixtral", 4, 16, (kind,))

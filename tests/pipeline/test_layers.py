@@ -89,6 +89,26 @@ def test_parameters_that_are_gathered_once_are_kept(scans: bool) -> None:
     assert not find_layers(programs.step(8, scans=scans)).are_prepared
 
 
+@pytest.mark.parametrize("scans", [True, False])
+def test_what_gradients_of_parameters_read_later(scans: bool) -> None:
+    """The gradients of the outputs of both products; with recomputation also the operand of the
+    second one, of which a half is kept otherwise: what tanh has computed."""
+    for remat, kept in ((False, INNER + WIDTH), (True, INNER + WIDTH + INNER)):
+        found = find_layers(programs.step(8, scans=scans, remat=remat))
+        assert found.layers[3].delayed_bytes == TOKENS * kept * 2
+    assert found.layers[3].activation_bytes == TOKENS * WIDTH * 2
+
+
+def test_what_a_barrier_passes_is_what_it_was() -> None:
+    """Unrolled layers that are computed anew take their weights from a barrier."""
+    found = find_layers(programs.step(8, scans=False, remat=True))
+    scanned = find_layers(programs.step(8, remat=True))
+    assert found.layers[0].gradient_bytes <= WEIGHTS + VOCAB * WIDTH * 4
+    for split, alike in zip(found.split(4).layers, scanned.split(4).layers, strict=True):
+        own, other = (each.backward_input + each.backward_weight for each in (split, alike))
+        assert own == pytest.approx(other, rel=0.35)
+
+
 def test_the_next_parameters_may_be_sharded_otherwise() -> None:
     """Parameters are found by the types of the whole arrays, not by those of a device."""
     session = programs.step(8).session()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -140,6 +141,13 @@ def test_what_is_kept_is_what_is_live(found: Timeline) -> None:
             ]
             most = max(most, sum(found.chunks[t.chunk].activations for t in live))
         assert found.peak_activations[stage] == pytest.approx(most)
+        if found.schedule in SPLIT:
+            left, most_left = 0, 0
+            for task in kept:
+                left += {"F": 0, "B": 1, "W": -1}[task.phase]
+                most_left = max(most_left, left)
+            chunks = [replace(each, activations=0.0, delayed=2.0) for each in found.chunks]
+            assert replace(found, chunks=tuple(chunks)).peak_activations[stage] == 2.0 * most_left
     if found.schedule in SPLIT:
         times = SPLIT.index(found.schedule) + 1
         assert max(found.peak_live) <= times * (found.stages - 1) + 1

@@ -82,7 +82,9 @@ class _Layer:
     def products(self, spec: str, y: jax.Array, *names: str) -> list[jax.Array]:
         weights = tuple(map(self.weight, names))
         known = tuple(self.p.get(narrow(name)) for name in names)
-        found = products((spec,) * len(names), y, weights, known, self.run.dtype)
+        found = products(
+            (spec,) * len(names), y, weights, known, self.run.dtype, place=self.how.operand
+        )
         return [
             y + self.weight(f"{name}_bias") if f"{name}_bias" in self.p else y
             for name, y in zip(names, found, strict=True)

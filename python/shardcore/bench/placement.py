@@ -54,6 +54,10 @@ class ByConstraints:
         """Complete the result of products whose operands are sharded over ``tensor``."""
         return y
 
+    def operand(self, y: jax.Array) -> jax.Array:
+        """Place an operand of products, or of their gradients, that is scaled to a narrow type."""
+        return y
+
     def attend(self, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         """Attention; each device has its own batch, heads and queries."""
 
@@ -117,6 +121,10 @@ class ByHand:
         if self.run.sequence_parallel:
             return jax.lax.psum_scatter(y, "tensor", scatter_dimension=1, tiled=True)
         return summed(y, ("tensor",))
+
+    def operand(self, y: jax.Array) -> jax.Array:
+        """Return an operand of a narrow type unchanged: it is gathered before it is scaled."""
+        return y
 
     def attend(self, kind: Layers, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         """Attention over the keys and values of all devices along ``context``."""

@@ -32,6 +32,12 @@ each product; weights and activations have known scales."""
 Multiply = Callable[[str, jax.Array, jax.Array], jax.Array]
 """Computes the ``jnp.einsum`` of two operands; of a narrow type, with results in bfloat16."""
 
+Place = Callable[[jax.Array], jax.Array]
+"""Says where an array is."""
+
+_ROWS = "btw"
+"""The dims of activations between layers, of which a device may have a part of the tokens."""
+
 
 def dense(spec: str, a: jax.Array, b: jax.Array) -> jax.Array:
     """Compute a product, or a batch of them, in one op."""
@@ -69,6 +75,10 @@ def _result_type(operand: jax.Array) -> Any:
     return jnp.bfloat16 if operand.dtype in NARROW.values() else operand.dtype
 
 
+def _as_it_is(x: jax.Array) -> jax.Array:
+    return x
+
+
 def products(
     specs: tuple[str, ...],
     x: jax.Array,
@@ -76,6 +86,7 @@ def products(
     narrow: tuple[jax.Array | None, ...],
     dtype: str,
     multiply: Multiply = dense,
+    place: Place = _as_it_is,
 ) -> tuple[jax.Array, ...]:
     """Return the products of ``x`` with ``weights``; ``x`` is scaled only once.
 
@@ -86,6 +97,8 @@ def products(
         narrow: the weights converted by :func:`scaled`, or ``None`` to convert them here.
         dtype: the operand type in both directions.
         multiply: computes a product.
+        place: places the operands of a narrow type that are activations between layers, or their
+            gradients.
     """
     if dtype not in NARROW:
         return tuple(multiply(spec, x, w) for spec, w in zip(specs, weights, strict=True))
@@ -93,59 +106,75 @@ def products(
         jax.lax.stop_gradient(scaled(w, dtype)) if n is None else n
         for w, n in zip(weights, narrow, strict=True)
     )
-    return _narrow(specs, dtype, multiply, x, weights, known)
+    return _narrow(specs, dtype, multiply, place, x, weights, known)
 
 
 Arrays = tuple[jax.Array, ...]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2, 3))
 def _narrow(
     specs: tuple[str, ...],
     dtype: str,
     multiply: Multiply,
+    place: Place,
     x: jax.Array,
     weights: Arrays,
     narrow: Arrays,
 ) -> Arrays:
-    return _forward(specs, dtype, multiply, x, weights, narrow)[0]
+    return _forward(specs, dtype, multiply, place, x, weights, narrow)[0]
 
 
 def _forward(
     specs: tuple[str, ...],
     dtype: str,
     multiply: Multiply,
+    place: Place,
     x: jax.Array,
     weights: Arrays,
     narrow: Arrays,
 ) -> Any:
     x = _in_range(x, dtype)
     small = _in_blocks(x, dtype)
-    found = tuple(multiply(spec, small, w) for spec, w in zip(specs, narrow, strict=True))
+    whole = _placed(specs[0].split(",")[0], small, place)
+    found = tuple(multiply(spec, whole, w) for spec, w in zip(specs, narrow, strict=True))
     return found, (_over_tokens(x, small, dtype), narrow)
 
 
 def _backward(
-    specs: tuple[str, ...], dtype: str, multiply: Multiply, kept: Any, gradients: Arrays
+    specs: tuple[str, ...],
+    dtype: str,
+    multiply: Multiply,
+    place: Place,
+    kept: Any,
+    gradients: Arrays,
 ) -> Any:
     x, weights = kept
+    x = _placed(specs[0].split(",")[0], x, place)
     of_x, of_weights = None, []
     for spec, w, gradient in zip(specs, weights, gradients, strict=True):
         operands, result = spec.split("->")
         left, right = operands.split(",")
         gradient = _in_range(gradient, dtype)
         small = _in_channels(gradient, dtype, -1)
-        part = multiply(f"{result},{right}->{left}", small, w)
+        whole = _placed(result, small, place)
+        part = multiply(f"{result},{right}->{left}", whole, w)
         of_x = part if of_x is None else of_x + part
         if dtype in BY_CHANNEL:
-            across = _in_channels(gradient, dtype, 1)
+            across = _placed(result, _in_channels(gradient, dtype, 1), place)
+        elif dtype in BLOCKS:
+            across = _placed(result, _over_tokens(gradient, small, dtype), place)
         else:
-            across = _over_tokens(gradient, small, dtype)
+            across = whole
         of_weights.append(multiply(f"{left},{result}->{right}", x, across))
     return of_x, tuple(of_weights), None
 
 
 _narrow.defvjp(_forward, _backward)
+
+
+def _placed(dims: str, x: jax.Array, place: Place) -> jax.Array:
+    return place(x) if dims == _ROWS else x
 
 
 def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:

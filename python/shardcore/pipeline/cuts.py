@@ -38,6 +38,7 @@ def chunk(part: Part, micro_batches: int, send: float) -> Chunk:
         backward_weight=part.backward_weight / micro_batches,
         send=send,
         activations=part.activation_bytes / micro_batches,
+        delayed=part.delayed_bytes / micro_batches,
     )
 
 

@@ -53,7 +53,8 @@ class Flow:
         self._rows = list(self._sorted())
         self.live = [list(self._live(slots)) for slots in order]
         """For each stage, for how many micro-batches it keeps the activations of each of its
-        chunks, whenever it keeps most."""
+        chunks, and then for how many of these the gradients of parameters of each are left,
+        whenever it keeps most."""
 
     def starts(self, chunks: Sequence[Chunk]) -> tuple[list[float], list[float]]:
         """Return the seconds at which tasks start, and at which each stage has run all of its.
@@ -135,25 +136,28 @@ class Flow:
         self._ways = len(ways)
 
     def _live(self, slots: Sequence[Slot]) -> Iterator[tuple[int, ...]]:
-        """How many micro-batches of each of its chunks a stage keeps before it lets go of one, each
-        such state once. They are kept from the start of the forward pass to the end of the last
-        phase of the backward pass."""
+        """How many micro-batches of each of its chunks a stage keeps, and of how many the gradients
+        of parameters are left, before it lets go of one, each such state once. They are kept from
+        the start of the forward pass to the end of the last phase of the backward pass."""
         stages = len(self.order)
-        counts = [0] * (self._num_chunks // stages)
+        turns = self._num_chunks // stages
+        counts = [0] * (2 * turns)
         freeing = "W" if self.splits else "B"
         states: set[tuple[int, ...]] = set()
         is_more = False
         for slot in slots:
-            if slot.phase == "F":
-                counts[slot.chunk // stages] += 1
-                is_more = True
-            elif slot.phase == freeing:
+            turn = slot.chunk // stages
+            if slot.phase == freeing:
                 state = tuple(counts)
                 if is_more and state not in states:
                     states.add(state)
                     yield state
-                counts[slot.chunk // stages] -= 1
+                counts[turn] -= 1
+                counts[turns + turn] -= self.splits
                 is_more = False
+            else:
+                counts[turn if slot.phase == "F" else turns + turn] += 1
+                is_more = True
 
 
 class Started(NamedTuple):

@@ -32,6 +32,8 @@ _SUMS = (
     "stablehlo.scatter",
 )
 """Ops that sum over the batch."""
+BARRIER = "stablehlo.optimization_barrier"
+"""What programs put between layers that are computed anew and their operands."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ class Labels:
                 kind = GRADIENT
             if self.loop_at(place) is not None:
                 self._set_kinds_of_loop(place, op)
+            elif op.name == BARRIER:
+                self.kinds.update(_passed(op, self.kinds))
             elif kind is not None:
                 for value in op.results:
                     self.kinds[value.name] = kind
@@ -329,10 +333,17 @@ class Labels:
                 phase = "B" if GRADIENT not in of_taken else "U"
                 kind = GRADIENT if GRADIENT in of_taken else kind
                 is_fixed = phase == "B"
+            passed = _passed(op, kinds) if op.name == BARRIER else {}
             for value in op.results:
-                kinds[value.name] = kind
+                kinds[value.name] = passed.get(value.name, kind)
                 inner[value.name] = Assigned(number, phase, is_fixed)
         self.kinds_inside.append((ops[:-1], kinds))
+
+
+def _passed(barrier: Op, kinds: Mapping[str, str]) -> dict[str, str]:
+    """The kinds of the results of a barrier: those of its operands."""
+    both = zip(barrier.operands, barrier.results, strict=True)
+    return {result.name: kinds[own.name] for own, result in both if kinds.get(own.name)}
 
 
 def sums_batch(op: Op, kinds: Mapping[str, str]) -> bool:

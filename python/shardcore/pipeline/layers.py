@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore._core import Module, Op, Result, Value
 from shardcore.cached_property import cached_property
 from shardcore.errors import Diagnostic, PlanError
+from shardcore.pipeline.delayed import delayed
 from shardcore.pipeline.labels import (
     BEFORE,
     GRADIENT,
@@ -254,6 +255,8 @@ class _Parts:
                 self._add(at.label, Part(activation_bytes=_bytes(kept)))
         for label, num_bytes in prepared(labels).items():
             self._add(label, Part(prepared_bytes=num_bytes))
+        for label, num_bytes in delayed(labels).items():
+            self._add(label, Part(delayed_bytes=num_bytes))
 
     def _sums(self, place: int) -> int:
         """Bytes of the gradients that the loop at ``place`` sums over the batch, of all its layers,

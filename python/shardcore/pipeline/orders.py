@@ -34,6 +34,9 @@ class Chunk:
     """Seconds to send the activations, or later their gradient, between two chunks."""
     activations: float = 1.0
     """Bytes that the forward pass keeps for the backward pass."""
+    delayed: float = 0.0
+    """Bytes that the gradient of the input keeps for the gradients of the parameters besides, if
+    the schedule splits them."""
 
 
 class Slot(NamedTuple):

@@ -35,6 +35,9 @@ class Part:
     step."""
     activation_bytes: int = 0
     """Bytes that the forward pass keeps for the backward pass."""
+    delayed_bytes: int = 0
+    """Bytes that the gradient of the input keeps for the gradients of the parameters besides, if
+    these are computed later."""
 
     @property
     def seconds(self) -> float:

@@ -101,13 +101,16 @@ class Timeline:
 
     @cached_property
     def peak_activations(self) -> tuple[float, ...]:
-        """For each stage the peak of the bytes of kept activations."""
-        return tuple(self._peaks([chunk.activations for chunk in self.chunks]))
+        """For each stage the peak of the bytes of kept activations, and of what gradients of
+        parameters that are computed later read."""
+        kept = [chunk.activations for chunk in self.chunks]
+        return tuple(self._peaks(kept, [chunk.delayed for chunk in self.chunks]))
 
     @cached_property
     def peak_live(self) -> tuple[int, ...]:
         """For each stage the most pairs of a chunk and a micro-batch whose activations it keeps."""
-        return tuple(round(at) for at in self._peaks([1.0] * len(self.chunks)))
+        count = len(self.chunks)
+        return tuple(round(at) for at in self._peaks([1.0] * count, [0.0] * count))
 
     def record(self) -> dict[str, object]:
         """Return it as plain data."""
@@ -149,16 +152,19 @@ class Timeline:
         """The seconds at which tasks start, and at which each stage has run its last."""
         return self.flow.starts(self.chunks)
 
-    def _peaks(self, sizes: Sequence[float]) -> list[float]:
+    def _peaks(self, sizes: Sequence[float], delayed: Sequence[float]) -> list[float]:
         """The live maximum on each stage if a micro-batch takes ``sizes`` of each chunk from the
-        start of its forward pass to the end of the last phase of its backward pass.
+        start of its forward pass to the end of the last phase of its backward pass, and ``delayed``
+        until then from the end of the first phase of that.
         """
-        return [most_kept(self.flow, stage, sizes) for stage in range(self.stages)]
+        return [most_kept(self.flow, stage, sizes, delayed) for stage in range(self.stages)]
 
 
-def most_kept(flow: Flow, stage: int, sizes: Sequence[float]) -> float:
-    """Return the most that ``stage`` keeps at once; a micro-batch takes ``sizes`` of each chunk."""
-    own = sizes[stage :: len(flow.order)]
+def most_kept(flow: Flow, stage: int, sizes: Sequence[float], delayed: Sequence[float]) -> float:
+    """Return the most that ``stage`` keeps at once; a micro-batch takes ``sizes`` of each chunk,
+    and ``delayed`` where its gradients of parameters are left."""
+    count = len(flow.order)
+    own = [*sizes[stage::count], *delayed[stage::count]]
     return max(
         sum(count * size for count, size in zip(state, own, strict=True))
         for state in flow.live[stage]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shardcore.cached_property import cached_property
 from shardcore.pipeline.layers import find_layers
 from shardcore.plan.answer import Plan
 from shardcore.plan.keeping import Figures, Keeping
@@ -22,11 +24,25 @@ _SHARE = 0.9
 """The part of what is left of the time that is for this."""
 _LEAN_SHARE = 0.3
 """The part of that in which pipelines are found whose layers keep nothing."""
-_MOST_LEAN = 12
+_MOST_LEAN = 24
 """The shardings for which that is done, at most."""
 _MOST_FILLED = 2
 """For how many of these what layers keep is searched."""
 _LEAST_SECONDS = 1e-3
+_RECOMPUTED = 4 / 3
+"""How many times as long layers take that compute all of their forward pass anew, about."""
+
+
+def _in_turn(found: Sequence[Sharded]) -> list[Sharded]:
+    """The fastest shardings of each kind and number of stages, then the next of each: which fit
+    depends on these most."""
+    before: Counter[tuple[int, str]] = Counter()
+    turns: list[tuple[int, float, int]] = []
+    for number, each in enumerate(found):
+        key = each.stages, each.planner.kind_of(each.trial)
+        turns.append((before[key], each.estimate, number))
+        before[key] += 1
+    return [found[number] for _, _, number in sorted(turns)]
 
 
 class StagePolicies:
@@ -34,20 +50,29 @@ class StagePolicies:
 
     def __init__(self, of: StagesPlanner) -> None:
         self._of = of
-        self._keeping: Keeping | None = None
+
+    @cached_property
+    def _keeping(self) -> Keeping | None:
+        return Keeping.of(self._of.reading, self._of.wanted)
+
+    @cached_property
+    def longer(self) -> float:
+        """How many times as long as with other policies layers may take as they are."""
+        keeping = self._keeping
+        return _RECOMPUTED if keeping is not None and keeping.recomputes else 1.0
 
     def search(self, found: Sequence[Sharded]) -> None:
         """Keep pipelines of shardings for which memory is short, or whose layers compute something
         anew as they are, with layers that keep something else."""
-        most, left = self._of.most, self._of.left * _SHARE
+        most, left = self._of.most * self.longer, self._of.left * _SHARE
         may = [each for each in found if each.estimate < most]
         if not may or left <= 0:
             return
-        self._keeping = Keeping.of(self._of.reading, self._of.wanted)
         if self._keeping is None:
             return
-        if not self._keeping.recomputes:
+        if self.longer == 1.0:
             may = [each for each in may if self._is_short(each)]
+        may = _in_turn(may)
         lean: list[tuple[float, Sharded]] = []
         end = time.monotonic() + left * _LEAN_SHARE
         for at, each in enumerate(may[:_MOST_LEAN]):

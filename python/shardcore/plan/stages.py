@@ -221,14 +221,15 @@ class StagesPlanner:
                 self._is_cut_short = True
                 return
             # Micro-batches take no less than the whole batch.
-            if trial.step() / stages >= self.most * _NEAR:
+            most = self.most * _NEAR * self._policies.longer
+            if trial.step() / stages >= most:
                 return
             layers = planner.layers(trial)
             self._layers = len(layers.layers)
             if stages > self._layers:
                 return
             estimate = self._estimate(layers, stages)
-            if estimate < self.most * _NEAR:
+            if estimate < most:
                 yield Sharded(planner, trial, stages, layers, estimate, wanted.options)
 
     def _estimate(self, layers: Layers, stages: int) -> float:
