@@ -278,13 +278,13 @@ mod tests {
                 _ => Hero::Loop,
             }
         }
-        fn expression(&mut self, kind: Kind, at: u32) -> Expression {
+        fn expression(&mut self, kind: Kind, at: u32, others: &mut Self) -> Expression {
             let mut made = Expression::new(self.of(&[0.0, 64.0, 1e6, 1e9]));
             if kind == Kind::Outside || at == 0 {
                 return made;
             }
             let count = if self.below(20) == 0 { 40 } else { 1 + self.below(3) };
-            let operands: Vec<u32> = (0..count).map(|_| self.below(at as usize) as u32).collect();
+            let operands: Vec<u32> = (0..count).map(|_| others.below(at as usize) as u32).collect();
             for &operand in &operands {
                 match self.below(3) {
                     0 => made.read(operand, self.of(&[0.25, 1.0, 3.0]), self.0 >> 40 & 1 == 0),
@@ -316,18 +316,22 @@ mod tests {
         fn nodes(&mut self) -> Vec<Node> {
             let mut nodes: Vec<Node> = Vec::new();
             for at in 0..10 + self.below(60) as u32 {
-                let kind = match self.below(12) {
+                // Few kinds of nodes, so that pairs of them come again; some are not quite the same.
+                let mut own = Self((self.below(24) as u64) << 40);
+                own.below(2);
+                let kind = match own.below(12) {
                     0 | 1 => Kind::Outside,
                     2 => Kind::Apart,
                     3 => Kind::Bitcast,
                     _ => Kind::Fusible,
                 };
-                let mut node = Node::new(kind, None, self.expression(kind, at));
-                node.element = self.of(&[2.0, 4.0]);
-                node.launched = self.of(&[64.0, 4096.0, 1e6, 1e8]);
-                node.looped = node.launched * self.of(&[1.0, 1.0, 64.0]);
+                let mut node = Node::new(kind, None, own.expression(kind, at, self));
+                let other = if self.below(4) == 0 { &mut *self } else { &mut own };
+                node.element = other.of(&[2.0, 4.0]);
+                node.launched = other.of(&[64.0, 4096.0, 1e6, 1e8]);
+                node.looped = node.launched * other.of(&[1.0, 1.0, 64.0]);
                 node.bytes = node.launched * node.element;
-                node.written = node.bytes * self.of(&[1.0, 1.0, 0.25]);
+                node.written = node.bytes * other.of(&[1.0, 1.0, 0.25]);
                 for used in &node.expression.uses {
                     nodes[used.node as usize].add_user(at);
                 }
@@ -341,7 +345,7 @@ mod tests {
     fn what_is_known_changes_nothing() {
         let (mut chance, mut known) = (Chance(1), KnownKernels::bounded(usize::MAX));
         let (mut num_fused, mut num_kept) = (0, 0);
-        for round in 0..200 {
+        for round in 0..600 {
             let nodes = chance.nodes();
             let alone = Queue::run(nodes.clone(), &mut KnownKernels::bounded(0));
             let again = Queue::run(nodes, &mut known);
@@ -349,6 +353,6 @@ mod tests {
             num_fused += alone.iter().filter(|node| node.is_gone).count();
             num_kept += alone.iter().filter(|node| !node.is_gone).count();
         }
-        assert!(num_fused > 1000 && num_kept > 1000, "{num_fused} of {num_kept}");
+        assert!(num_fused > 500 && num_kept > 500, "{num_fused} of {num_kept}");
     }
 }
