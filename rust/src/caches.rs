@@ -5,6 +5,7 @@
 //! | `rules` | the sharding rules of families | the text of an op's signature, plain or conservative, with or without CHLO | 2^15 signatures a table, 16 MiB of their text | [`crate::rules::cache`] |
 //! | `answers` | the rules that users' functions returned | the function and an op's signature | 2^14 answers, 32 MiB | [`crate::rules::answers`] |
 //! | `visits` | the results of visits of ops | rule, mesh and shardings | 2^15 visits | [`crate::propagation::visit_cache`] |
+//! | `kernels` | kernels of GPUs, and what fusing one into another saves | what the kernels compute, and the sizes of what they read | 2^14 kernels, 2^17 pairs | [`crate::compilers::xla_gpu::priority_fusion::known_kernels`] |
 //! | `rules` | which ops were found valid | the text of an op's signature | 2^15 signatures, 16 MiB of their text | [`crate::stablehlo::verified`] |
 //!
 //! Each cache but `answers` has a table for each simultaneous run, up to
@@ -20,6 +21,7 @@
 //! blocks on the lock of a cache: a process that is forked while another thread uses a cache may run without that
 //! cache, but does not hang.
 
+use crate::compilers::xla_gpu::priority_fusion::known_kernels as kernels;
 use crate::ir::MAX_ENTRIES;
 use crate::propagation::visit_cache as visits;
 use crate::rules::{answers, cache as rules};
@@ -37,7 +39,7 @@ pub struct Size {
 }
 
 /// The size of each cache.
-pub fn sizes() -> [Size; 3] {
+pub fn sizes() -> [Size; 4] {
     let rules = Size {
         name: "rules",
         entries: rules::len() + verified::len(),
@@ -46,7 +48,9 @@ pub fn sizes() -> [Size; 3] {
     let answers =
         Size { name: "answers", entries: answers::len(), max_entries: answers::MAX_ENTRIES };
     let visits = Size { name: "visits", entries: visits::len(), max_entries: visits::MAX_VISITS };
-    [rules, answers, visits]
+    let kernels =
+        Size { name: "kernels", entries: kernels::len(), max_entries: kernels::MAX_KERNELS };
+    [rules, answers, visits, kernels]
 }
 
 /// Empties all caches.
@@ -54,6 +58,7 @@ pub fn clear() {
     rules::clear();
     answers::clear();
     visits::clear();
+    kernels::clear();
     verified::clear();
 }
 
@@ -84,6 +89,6 @@ mod tests {
         assert!(sizes().iter().all(|size| size.entries <= size.max_entries));
         clear();
         propagate(text);
-        assert_eq!(sizes().map(|size| size.name), ["rules", "answers", "visits"]);
+        assert_eq!(sizes().map(|size| size.name), ["rules", "answers", "visits", "kernels"]);
     }
 }

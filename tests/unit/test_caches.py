@@ -13,7 +13,7 @@ import shardcore
 from shardcore import CacheInfo, Module, PassManager, cache_info, clear_caches, rule
 from shardcore.rules import unregister
 
-NAMES = ["rules", "answers", "visits"]
+NAMES = ["rules", "answers", "visits", "kernels"]
 
 
 def program(ops: int = 3, op: str = "stablehlo.abs", attribute: str = "") -> str:
@@ -44,7 +44,7 @@ def test_what_is_remembered_is_counted_and_cleared() -> None:
     assert list(cache_info()) == NAMES
     assert entries() == dict.fromkeys(NAMES, 0)
     rule("my.op")(lambda signature: "i -> i")
-    Module.parse(program()).propagate()
+    Module.parse(program()).propagate().cost("h100")
     Module.parse(program(op="my.op")).propagate()
     assert all(count > 0 for count in entries().values())
     for info in cache_info().values():

@@ -33,6 +33,7 @@
 //! | how ops are partitioned, in one program | table | signature, rule, placements and facts, by ids | `spmd/lower/choice/decision_cache.rs` |
 //! | the same, across programs | slot of a session | the same by content | `spmd/lower/choice/shared_decision_cache.rs` |
 //! | plans of reshards | slot of a session | two placements, shape, abilities | `spmd/reshard/plan_cache.rs` |
+//! | what fusing kernels of GPUs saves, and makes of them | slot | content of the kernels, operands that both read | `compilers/xla_gpu/priority_fusion/known_kernels.rs` |
 //! | work and compute units of ops | memo | signature and local tensors, of the op and of the ops in its regions, by ids | [`crate::work::cached`] |
 //! | fused kernels, peaks, sequences of a program | once | the local program and the compiler | `python/compiled.rs` |
 //! | per-device programs in use | weak table, in Python | result, policy, version of rules | `partition/counted.py` |

@@ -4,7 +4,7 @@
 
 use super::expression::{Expression, NONE};
 use super::hero::Hero;
-use super::nodes::{Kind, Node};
+use super::node::{Kind, Node};
 
 /// The most operands and results of a kernel.
 pub const MAX_OPERANDS: usize = 96;

@@ -37,16 +37,12 @@ pub struct Use {
     /// Its utilization, and the seconds to read it, as last measured.
     pub utilization: f64,
     pub seconds: f64,
-    /// Seconds that fusing the node into this kernel saves, and whether it can be fused; both as last entered in the queue.
-    pub saved: f64,
-    pub can_fuse: bool,
 }
 
 impl Use {
     /// A use of `node` that was not measured.
     fn new(node: u32, roots: InlineList<u32, 4>, is_strided: bool) -> Self {
-        let [utilization, seconds, saved] = [0.0; 3];
-        Self { node, roots, is_strided, utilization, seconds, saved, can_fuse: false }
+        Self { node, roots, is_strided, utilization: 0.0, seconds: 0.0 }
     }
     fn add_root(&mut self, root: u32) {
         if !self.roots.contains(&root) {

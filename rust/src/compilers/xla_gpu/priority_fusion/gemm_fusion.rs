@@ -5,7 +5,8 @@
 //!
 //! Source: XLA's `GemmFusion`.
 
-use super::nodes::{Given, Kind, Nodes};
+use super::node::Kind;
+use super::nodes::{Given, Nodes};
 use super::tile_order::{Role, TileOrder};
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
@@ -278,7 +279,7 @@ impl Nodes<'_, '_, '_> {
         let mut expression = self.nodes[at as usize].expression.clone();
         let used: Vec<u32> = expression.uses.drain(..).map(|it| it.node).collect();
         for &node in &used {
-            self.nodes[node as usize].users.remove(&at);
+            self.nodes[node as usize].users.remove(at);
         }
         let kept = used.iter().filter(|node| !fused.contains(node));
         for &node in kept.chain(read) {
@@ -295,7 +296,7 @@ impl Nodes<'_, '_, '_> {
             }
             own.is_fused = true;
             for it in std::mem::take(&mut own.expression.uses) {
-                self.nodes[it.node as usize].users.remove(&node);
+                self.nodes[it.node as usize].users.remove(node);
                 left.push(it.node);
             }
         }

@@ -6,7 +6,7 @@
 use super::can_fuse::{MAX_OPERANDS, MAX_REDUCTIONS, SHARED_BYTES};
 use super::expression::NONE;
 use super::hero::Hero;
-use super::nodes::{Kind, Node};
+use super::node::{Kind, Node};
 use super::performance_model::{fused_seconds, side_output_seconds, LAUNCH};
 use super::topological_order::TopologicalOrder;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
@@ -136,7 +136,7 @@ impl Groups<'_> {
         let mut members = self.members[reader as usize].iter();
         let user = members.find(|&&it| self.node(it).expression.use_of(at).is_some());
         let Some(consumer) = user.map(|&it| self.node(it)) else { return false };
-        let fused = fused_seconds(self.nodes, (at, producer), consumer);
+        let fused = fused_seconds(|node| self.node(node).size(), (at, producer), consumer);
         LAUNCH + fused + side_output_seconds(producer)
             <= 2.0 * LAUNCH + producer.seconds + consumer.seconds
     }

@@ -3,6 +3,7 @@
 use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
 use super::hero::{Hero, Reduction, SIGNIFICANT};
+use super::node::{Kind, Node};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
@@ -10,63 +11,6 @@ use crate::index::{BlockId, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
-
-/// How a node takes part in fusion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A block argument, a value captured from outside the block, or one of several results.
-    Outside,
-    /// An op that does not fuse: a kernel of its own, or no kernel at all.
-    Apart,
-    /// A bitcast of its operand.
-    Bitcast,
-    /// An op that can be fused into its users, and its producers into it.
-    Fusible,
-}
-
-/// An op of the block, or a value that is defined outside of it.
-#[derive(Clone, Debug)]
-pub struct Node {
-    pub kind: Kind,
-    /// The value that it defines; `None` for the copy of an operand.
-    pub value: Option<ValueId>,
-    /// Bytes of the result, those of them that are written, and those of an element.
-    pub bytes: f64,
-    pub written: f64,
-    pub element: f64,
-    /// Elements that its threads compute.
-    pub launched: f64,
-    /// Elements that it iterates over: for a reduction those of its operand.
-    pub looped: f64,
-    pub expression: Expression,
-    /// The nodes that use it, and how many of these are bitcasts.
-    pub users: BTreeSet<u32>,
-    pub num_names: usize,
-    /// Whether it is fused into some user.
-    pub is_fused: bool,
-    /// Whether it is fused into all of its users.
-    pub is_gone: bool,
-    /// Whether it is the last step of a reduction in two steps.
-    pub is_last_step: bool,
-    /// The product that it computes, if it is the kernel of one.
-    pub product: Option<OpId>,
-    /// Blocks of threads of the kernel, threads in each, and its seconds, as last measured.
-    pub launch: (f64, f64),
-    pub seconds: f64,
-    /// The sum of what its users would save, and the number of users into which it can be fused.
-    pub saved: f64,
-    pub num_taking: u32,
-}
-
-impl Node {
-    /// Adds a user, if the node can be fused.
-    pub fn add_user(&mut self, user: u32) {
-        if matches!(self.kind, Kind::Bitcast | Kind::Fusible) {
-            self.users.insert(user);
-        }
-    }
-}
 
 /// The program and the analyses of it.
 pub struct Given<'g, 'a> {
@@ -141,31 +85,14 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
         }
     }
     pub fn push(&mut self, kind: Kind, value: Option<ValueId>, expression: Expression) -> u32 {
-        let (mut bytes, mut elements) = (0.0, 1.0);
+        let mut node = Node::new(kind, value, expression);
         if let Some(value) = value {
             let tensor = self.given.works.tensors.of(value);
-            (bytes, elements) = (tensor.bytes as f64, (tensor.elements as f64).max(1.0));
+            let (bytes, elements) = (tensor.bytes as f64, (tensor.elements as f64).max(1.0));
+            (node.bytes, node.written, node.element) = (bytes, bytes, bytes / elements);
+            (node.launched, node.looped) = (elements, elements);
         }
-        self.nodes.push(Node {
-            kind,
-            value,
-            bytes,
-            written: bytes,
-            element: bytes / elements,
-            launched: elements,
-            looped: elements,
-            expression,
-            users: BTreeSet::new(),
-            num_names: 0,
-            is_fused: false,
-            is_gone: false,
-            is_last_step: false,
-            product: None,
-            launch: (0.0, 0.0),
-            seconds: 0.0,
-            saved: 0.0,
-            num_taking: 0,
-        });
+        self.nodes.push(node);
         self.nodes.len() as u32 - 1
     }
     /// The node of `value`; [`NONE`] if it is a scalar constant.

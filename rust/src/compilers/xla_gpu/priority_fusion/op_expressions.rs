@@ -5,7 +5,8 @@
 use super::expression::{Expression, NONE};
 use super::flops::flops_of_element;
 use super::hero::{Hero, Reduction, Transposed, SIGNIFICANT};
-use super::nodes::{Given, Kind, Nodes};
+use super::node::Kind;
+use super::nodes::{Given, Nodes};
 use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};

@@ -4,7 +4,7 @@
 
 use super::expression::{Expression, Use};
 use super::hero::Hero;
-use super::nodes::Node;
+use super::node::{Node, Size};
 
 /// Seconds to start a kernel.
 pub const LAUNCH: f64 = 1e-6;
@@ -57,10 +57,10 @@ fn compute_seconds(flops: f64, (blocks, threads): (f64, f64)) -> f64 {
     flops / (LANE_FLOPS * threads.min(LANES) * blocks.min(CORES))
 }
 
-/// Seconds to read `total` bytes of the result of `node`, of which the first read comes from memory and others from caches.
-fn read_seconds(node: &Node, total: f64, blocks: f64, is_strided: bool) -> f64 {
-    let net = node.bytes.min(total);
-    let share = if is_strided { node.element / TRANSACTION } else { 1.0 };
+/// Seconds to read `total` bytes of an array, of which the first read comes from memory and others from caches.
+fn read_seconds(size: Size, total: f64, blocks: f64, is_strided: bool) -> f64 {
+    let net = size.bytes.min(total);
+    let share = if is_strided { size.element / TRANSACTION } else { 1.0 };
     let mut again = BANDWIDTH;
     if net < L2_BYTES {
         again *= L2_SPEEDUP;
@@ -79,26 +79,23 @@ fn reads_apart(hero: Hero, operand: &Use) -> bool {
     operand.is_strided && !matches!(hero, Hero::Transpose(_))
 }
 
-/// Measures node `at`: the seconds of its kernel by itself, and those of each read.
-pub fn measure(nodes: &mut [Node], at: u32) {
-    let Node { expression, looped, launched, .. } = &mut nodes[at as usize];
-    let (hero, updated) = (expression.hero, expression.updated);
+/// Measures `node`: the seconds of its kernel by itself, and those of each read of an array of one of these sizes.
+pub fn measure(size: impl Fn(u32) -> Size, node: &mut Node) {
+    let (hero, updated) = (node.expression.hero, node.expression.updated);
     // Of a tiled kernel the tiles are as small as fills the chip, those of a reduction of what it reads.
-    let launch = launch(hero, if hero == Hero::Tiled { *looped } else { *launched });
-    let mut uses = std::mem::take(&mut expression.uses);
+    node.launch = launch(hero, if hero == Hero::Tiled { node.looped } else { node.launched });
+    let mut uses = std::mem::take(&mut node.expression.uses);
     for it in &mut uses {
-        it.utilization = nodes[at as usize].expression.utilization(it);
-        let from = &nodes[it.node as usize];
+        it.utilization = node.expression.utilization(it);
+        let from = size(it.node);
         let total = from.bytes * it.utilization;
-        it.seconds = read_seconds(from, total, launch.0, reads_apart(hero, it));
+        it.seconds = read_seconds(from, total, node.launch.0, reads_apart(hero, it));
     }
     // What is updated in place is not read.
     let read = uses.iter().filter(|it| it.node != updated).map(|it| it.seconds);
     let read: f64 = read.sum();
-    let node = &mut nodes[at as usize];
-    node.launch = launch;
-    node.seconds =
-        combined(compute_seconds(node.expression.flops, launch), read + node.written / BANDWIDTH);
+    let compute = compute_seconds(node.expression.flops, node.launch);
+    node.seconds = combined(compute, read + node.written / BANDWIDTH);
     node.expression.uses = uses;
 }
 
@@ -108,12 +105,16 @@ pub fn side_output_seconds(node: &Node) -> f64 {
 }
 
 /// Seconds of `consumer` with `producer`, node `at`, fused into it; both are measured.
-pub fn fused_seconds(nodes: &[Node], (at, producer): (u32, &Node), consumer: &Node) -> f64 {
+pub fn fused_seconds(
+    size: impl Fn(u32) -> Size,
+    (at, producer): (u32, &Node),
+    consumer: &Node,
+) -> f64 {
     let (inner, outer): (&Expression, &Expression) = (&producer.expression, &consumer.expression);
     let Some(used) = outer.use_of(at) else { return f64::INFINITY };
     let hero = outer.hero_with(at, inner);
     if hero == Hero::Tiled {
-        return tiled_seconds(nodes, (at, inner), consumer);
+        return tiled_seconds(size, (at, inner), consumer);
     }
     let utilization = used.utilization;
     let is_own = hero == outer.hero;
@@ -132,7 +133,7 @@ pub fn fused_seconds(nodes: &[Node], (at, producer): (u32, &Node), consumer: &No
             }
             _ => {}
         }
-        let from = &nodes[node as usize];
+        let from = size(node);
         let of_inner = one.map_or(0.0, |it| it.utilization * utilization);
         let of_outer = other.map_or(0.0, |it| it.utilization);
         let common = match (one, other) {
@@ -149,11 +150,15 @@ pub fn fused_seconds(nodes: &[Node], (at, producer): (u32, &Node), consumer: &No
 }
 
 /// As [`fused_seconds`], for a tiled kernel: each part of a row is computed and read once.
-fn tiled_seconds(nodes: &[Node], (at, inner): (u32, &Expression), consumer: &Node) -> f64 {
+fn tiled_seconds(
+    size: impl Fn(u32) -> Size,
+    (at, inner): (u32, &Expression),
+    consumer: &Node,
+) -> f64 {
     let outer = &consumer.expression;
     let launch = launch(Hero::Tiled, consumer.looped);
     let reads = inner.union(outer).filter(|&(node, ..)| node != at).map(|(node, ..)| {
-        let from = &nodes[node as usize];
+        let from = size(node);
         read_seconds(from, from.bytes, launch.0, false)
     });
     let read: f64 = reads.sum();

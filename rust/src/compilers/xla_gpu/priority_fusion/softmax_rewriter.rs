@@ -5,7 +5,8 @@
 
 use super::expression::Expression;
 use super::hero::Hero;
-use super::nodes::{Given, Kind, Nodes};
+use super::node::Kind;
+use super::nodes::{Given, Nodes};
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -186,7 +187,7 @@ impl Nodes<'_, '_, '_> {
             }
             if at == root || self.nodes[at as usize].is_gone {
                 for used in uses {
-                    self.nodes[used as usize].users.remove(&at);
+                    self.nodes[used as usize].users.remove(at);
                 }
                 self.nodes[at as usize].expression.uses.clear();
             }
