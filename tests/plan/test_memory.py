@@ -57,7 +57,7 @@ def test_a_limit_far_below_the_least_is_refused_before_any_search(
     for limit in ("75MiB", "90MiB", "100MiB"):
         with pytest.raises(PlanError) as caught:
             shardcore.plan(mlp(), CHIP, limit, devices=16)
-        assert "takes less than 136.00 MiB" in caught.value.message
+        assert "takes less than 200.00 MiB" in caught.value.message
         assert "(all_reduce)" in str(caught.value.hint)
 
 
