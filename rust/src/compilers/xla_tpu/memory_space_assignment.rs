@@ -5,23 +5,18 @@
 //! does not stay, it is copied to HBM as soon as it is made, and before a use copied back if there is room and the kernels before
 //! leave the time. What is around an op has what the blocks inside of it leave.
 //! Where collectives do not reach vector memory, what they read and write is not there.
-//! An argument that is read like a weight and not donated is kept there from the start of the program to its last use: the largest one
-//! that fits.
 //!
-//! Source: XLA's `MemorySpaceAssignment`, with its cross-program prefetches, and its options as XLA for TPUs prints them.
+//! Source: XLA's `MemorySpaceAssignment`, and its options as XLA for TPUs prints them.
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis};
+use crate::compilers::xla_tpu::cross_program_prefetch::prefetched;
 use crate::compilers::xla_tpu::vector_memory::VectorMemory;
-use crate::index::{OpId, ValueId};
-use crate::ir::{OpKind, Program, ValueDef};
+use crate::ir::{OpKind, Program};
 use crate::spmd::collective_optimizer::COLLECTIVES;
 use crate::work::cached::Works;
-
-/// The most ops through which an argument is followed.
-const MAX_STEPS: usize = 8;
 
 /// The bytes of vector memory that kernels keep for themselves.
 const OF_KERNELS: u128 = 16 << 20;
@@ -53,6 +48,11 @@ struct Value {
     uses: Vec<(u32, u128)>,
     /// Whether it is in HBM at the end.
     is_returned: bool,
+}
+
+/// `bytes` as [`VectorMemory`] counts them.
+fn counted(bytes: u128) -> u64 {
+    bytes.try_into().unwrap_or(u64::MAX)
 }
 
 /// Where a value is after the uses so far.
@@ -93,13 +93,13 @@ impl Liveness {
         for (&kernel, at) in self.order.iter().zip(0..) {
             match inside[kernel as usize] {
                 0 => {}
-                bytes => vector.take((at, at), bytes),
+                bytes => vector.take((at, at), counted(bytes)),
             }
         }
         let prefetched = is_entry.then(|| prefetched(program, graph, &self.order, room)).flatten();
         if let Some((bytes, last)) = prefetched {
-            let last = if vector.most((0, last)).saturating_add(bytes) <= room { last } else { 0 };
-            vector.take((0, last), bytes);
+            let is_held = vector.last_over((0, last), counted(room - bytes)).is_none();
+            vector.take((0, if is_held { last } else { 0 }), counted(bytes));
         }
         let longest = costs.copy(facts.fast_bytes) * MOST_COPIES;
         let idle = (0..count as u32).map(|at| costs.at(at)).collect();
@@ -121,7 +121,7 @@ impl Liveness {
                 });
             }
         }
-        self.vector_bytes = assignment.vector.most((0, (count as u32).saturating_sub(1)));
+        self.vector_bytes = assignment.vector.most().into();
         self.taken = taken(graph, &self.spans, count);
     }
     /// The values of `graph`; those that may not be in vector memory have no bytes.
@@ -247,7 +247,7 @@ impl Assignment<'_> {
             let is_short = self.costs.between(before, at) < self.longest;
             if is_short && (from > at || self.fits((from, at), value.bytes)) {
                 if from <= at {
-                    self.vector.take((from, at), value.bytes);
+                    self.vector.take((from, at), counted(value.bytes));
                 }
                 place.held_until = Some(at);
                 return;
@@ -276,25 +276,28 @@ impl Assignment<'_> {
         let copy = self.costs.copy(value.bytes);
         let least = copy - self.costs.reduction(at, used);
         let latest = self.costs.latest((from, at), least)?.min(at - 1);
-        if !self.fits((latest + 1, at), value.bytes) {
+        let earliest = self.costs.earliest((from, at), self.longest).min(latest);
+        let full = self.last_full((earliest + 1, at), value.bytes);
+        let earliest = full.unwrap_or(earliest);
+        if earliest > latest {
             return None;
         }
-        let earliest = self.costs.earliest((from, at), self.longest).min(latest);
         let preferred = self.costs.latest((from, at), PREFERRED * copy).unwrap_or(from);
         let preferred = preferred.clamp(earliest, latest);
         let later = preferred..=latest.min(preferred.saturating_add(MAX_TRIED));
         let sooner = (earliest.max(preferred.saturating_sub(MAX_TRIED))..preferred).rev();
-        for start in later.chain(sooner).chain([latest]) {
-            if self.fits((start + 1, at), value.bytes) && self.copies((start, at), copy) {
-                self.vector.take((start + 1, at), value.bytes);
-                return Some(at - 1);
-            }
-        }
-        None
+        let mut starts = later.chain(sooner).chain([latest]);
+        let start = starts.find(|&start| self.copies((start, at), copy))?;
+        self.vector.take((start + 1, at), counted(value.bytes));
+        Some(at - 1)
     }
     /// Whether there is room for `bytes`.
     fn fits(&self, range: (u32, u32), bytes: u128) -> bool {
-        self.vector.most(range).saturating_add(bytes) <= self.room
+        self.last_full(range, bytes).is_none()
+    }
+    /// The last position of `range` at which there is no room for `bytes`.
+    fn last_full(&self, range: (u32, u32), bytes: u128) -> Option<u32> {
+        self.vector.last_over(range, counted(self.room.saturating_sub(bytes)))
     }
     /// Takes the `seconds` of a copy from what kernels between two positions leave, if they do.
     fn copies(&mut self, (start, end): (u32, u32), seconds: f64) -> bool {
@@ -319,63 +322,6 @@ impl Assignment<'_> {
         }
         true
     }
-}
-
-/// The bytes of the argument of the entry function that is prefetched by the program before, which has `room`, and the last position
-/// in `order` at which it is read: the largest one that is read like a weight, and not returned.
-fn prefetched(program: &Program, graph: &Graph, order: &[u32], room: u128) -> Option<(u128, u32)> {
-    let mut last: Vec<u32> = Vec::new();
-    for (&kernel, at) in order.iter().zip(0..) {
-        for read in graph.reads(kernel) {
-            let item = graph.stored_as(read.item) as usize;
-            if graph.items[item].made_by == NONE {
-                last.resize(last.len().max(item + 1), NONE);
-                last[item] = at;
-            }
-        }
-    }
-    let fitting = graph.items.iter().zip(last).filter(|&(item, last)| {
-        last != NONE && item.bytes <= room && !is_donated(program, item.value)
-    });
-    let weights = fitting.filter(|(item, _)| is_read_like_weight(program, item.value, 0));
-    weights
-        .max_by_key(|&(item, last)| (item.bytes, std::cmp::Reverse(last)))
-        .map(|(item, last)| (item.bytes, last))
-}
-
-/// Whether the argument `value` of the entry function is donated.
-fn is_donated(program: &Program, value: ValueId) -> bool {
-    let ValueDef::Arg(block) = program.def(value) else { return true };
-    let func = program.function_of(program.block_parent_op(block));
-    let port = program.func_args(func)[program.value_index(value)];
-    let mut names = program.attr_list(port.attrs).iter().map(|attr| program.str(attr.name));
-    names.any(|name| matches!(name, "jax.buffer_donor" | "tf.aliasing_output"))
-}
-
-/// Whether only products and reductions read `value`, or an array of the same elements, and gathers its rows; `depth` ops after an
-/// argument.
-fn is_read_like_weight(program: &Program, value: ValueId, depth: usize) -> bool {
-    use OpKind::{
-        BroadcastInDim, Convolution, Dot, DotGeneral, DynamicSlice, Gather, Reduce, Reshape,
-        Transpose,
-    };
-    program.uses(value).zip(program.users(value)).all(|(slot, op)| {
-        let index = program.operand_index(slot);
-        match program.kind(op) {
-            Dot | DotGeneral | Convolution => true,
-            Gather => index == 0,
-            BroadcastInDim | Reshape | Transpose => is_read_on(program, op, depth),
-            DynamicSlice => index == 0 && is_read_on(program, op, depth),
-            Reduce => index < program.num_operands(op) / 2 && is_read_on(program, op, depth),
-            _ => false,
-        }
-    })
-}
-
-/// [`is_read_like_weight`] of the results of `op`.
-fn is_read_on(program: &Program, op: OpId, depth: usize) -> bool {
-    depth < MAX_STEPS
-        && program.op_results(op).all(|result| is_read_like_weight(program, result, depth + 1))
 }
 
 /// For each item whether a collective reads or writes it.

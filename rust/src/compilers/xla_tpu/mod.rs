@@ -4,6 +4,7 @@
 
 pub mod bfloat16_propagation;
 pub mod cost_analysis;
+pub mod cross_program_prefetch;
 pub mod entry_layouts;
 pub mod latency_hiding_scheduler;
 pub mod memory_space_assignment;

@@ -1,13 +1,13 @@
 //! The bytes that are taken in vector memory at each position of a schedule.
 
-/// The most of what is taken in ranges of positions, which ranges can be added to: a segment tree.
+/// The most that is taken in ranges of positions, in a segment tree: ranges can be added to.
 pub struct VectorMemory {
     /// The number of leaves, a power of two; leaf `i` is node `leaves + i`.
     leaves: usize,
     /// The most below each node, without what was added to the nodes above it.
-    most: Vec<u128>,
+    most: Vec<u64>,
     /// What was added to all below each node.
-    added: Vec<u128>,
+    added: Vec<u64>,
 }
 
 impl VectorMemory {
@@ -16,14 +16,17 @@ impl VectorMemory {
         let leaves = count.next_power_of_two();
         Self { leaves, most: vec![0; 2 * leaves], added: vec![0; leaves] }
     }
+    /// The most that is taken at a position.
+    pub fn most(&self) -> u64 {
+        self.most[1]
+    }
     /// Takes `bytes` from position `first` to `last`.
-    pub fn take(&mut self, (first, last): (u32, u32), bytes: u128) {
-        let (mut low, mut high) =
-            (first as usize + self.leaves, (last as usize).min(self.leaves - 1) + self.leaves + 1);
+    pub fn take(&mut self, (first, last): (u32, u32), bytes: u64) {
+        let (mut low, mut high) = (first as usize + self.leaves, last as usize + self.leaves + 1);
         let ends = (low, high - 1);
         while low < high {
-            for node in [low & 1, high & 1].into_iter().zip([low, high.wrapping_sub(1)]) {
-                if let (1, node) = node {
+            for (is_whole, node) in [(low & 1 == 1, low), (high & 1 == 1, high - 1)] {
+                if is_whole {
                     self.most[node] = self.most[node].saturating_add(bytes);
                     if node < self.leaves {
                         self.added[node] = self.added[node].saturating_add(bytes);
@@ -36,36 +39,35 @@ impl VectorMemory {
         for end in [ends.0, ends.1] {
             let mut node = end / 2;
             while node > 0 {
-                self.most[node] = self.most[2 * node]
-                    .max(self.most[2 * node + 1])
-                    .saturating_add(self.added[node]);
+                let below = self.most[2 * node].max(self.most[2 * node + 1]);
+                self.most[node] = below.saturating_add(self.added[node]);
                 node /= 2;
             }
         }
     }
-    /// The most that is taken at a position from `first` to `last`.
-    pub fn most(&self, (first, last): (u32, u32)) -> u128 {
-        self.most_below(1, (0, self.leaves), (first as usize, last as usize + 1))
+    /// The last position from `first` to `last` at which more than `limit` is taken.
+    pub fn last_over(&self, (first, last): (u32, u32), limit: u64) -> Option<u32> {
+        self.last_below(1, (0, self.leaves), (first as usize, last as usize + 1), limit)
     }
-    fn most_below(
+    fn last_below(
         &self,
         node: usize,
         (from, to): (usize, usize),
         (low, high): (usize, usize),
-    ) -> u128 {
-        if high <= from || to <= low {
-            return 0;
+        limit: u64,
+    ) -> Option<u32> {
+        if high <= from || to <= low || self.most[node] <= limit {
+            return None;
         }
-        if low <= from && to <= high {
-            return self.most[node];
+        if node >= self.leaves {
+            return Some(from as u32);
         }
+        let Some(limit) = limit.checked_sub(self.added[node]) else {
+            return Some(to.min(high) as u32 - 1);
+        };
         let middle = (from + to) / 2;
-        let below = self.most_below(2 * node, (from, middle), (low, high)).max(self.most_below(
-            2 * node + 1,
-            (middle, to),
-            (low, high),
-        ));
-        below.saturating_add(self.added[node])
+        self.last_below(2 * node + 1, (middle, to), (low, high), limit)
+            .or_else(|| self.last_below(2 * node, (from, middle), (low, high), limit))
     }
 }
 
@@ -74,7 +76,7 @@ mod tests {
     use super::VectorMemory;
 
     #[test]
-    fn the_most_is_that_of_all_positions() {
+    fn positions_over_a_limit_are_those_of_a_list() {
         let mut state: u64 = 1;
         let mut below = |limit: u32| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -82,17 +84,20 @@ mod tests {
         };
         for count in [1, 2, 3, 7, 16, 61] {
             let mut memory = VectorMemory::new(count as usize);
-            let mut plain = vec![0_u128; count as usize];
+            let mut plain = vec![0_u64; count as usize];
             for _ in 0..200 {
                 let first = below(count);
                 let last = first + below(count - first);
-                let bytes = u128::from(below(1000));
+                let bytes = u64::from(below(1000));
                 memory.take((first, last), bytes);
                 plain[first as usize..=last as usize].iter_mut().for_each(|it| *it += bytes);
+                let most = plain.iter().copied().max().unwrap_or(0);
+                assert_eq!(memory.most(), most);
                 let first = below(count);
                 let last = first + below(count - first);
-                let most = plain[first as usize..=last as usize].iter().copied().max();
-                assert_eq!(Some(memory.most((first, last))), most);
+                let limit = most.saturating_sub(u64::from(below(2000)));
+                let over = (first..=last).rev().find(|&at| plain[at as usize] > limit);
+                assert_eq!(memory.last_over((first, last), limit), over);
             }
         }
     }

@@ -65,7 +65,15 @@ pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
         pieces.truncate(MAX_PLACED);
     }
     pieces.sort_by_key(|piece| piece.span.0);
-    place(&pieces, u128::MAX).max(least)
+    let mut live: Vec<Placed> = Vec::new();
+    let mut size = least;
+    for &piece in &pieces {
+        live.retain(|it| it.span.1 >= piece.span.0);
+        let place = Placed::new(piece, gap(live.iter(), piece.bytes));
+        size = size.max(place.end);
+        place.insert_into(&mut live);
+    }
+    size
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.
@@ -152,31 +160,46 @@ struct Placed {
     span: (u32, u32),
 }
 
+impl Placed {
+    fn new(piece: Piece, begin: u128) -> Self {
+        let end = begin.saturating_add(piece.bytes);
+        let behind = end.div_ceil(ALIGNMENT) * ALIGNMENT;
+        Self { begin, end, behind, span: piece.span }
+    }
+    /// Inserts it into `placed`, which are sorted by place, so that gaps are found in one walk.
+    fn insert_into(self, placed: &mut Vec<Self>) {
+        let at = placed.partition_point(|it| (it.begin, it.end) <= (self.begin, self.end));
+        placed.insert(at, self);
+    }
+}
+
+/// The beginning of the smallest gap for `bytes` between `used`, which are sorted by place; behind all of them if there is none.
+fn gap<'p>(used: impl Iterator<Item = &'p Placed>, bytes: u128) -> u128 {
+    let mut best: Option<(u128, u128)> = None;
+    let mut free: u128 = 0;
+    for used in used {
+        let gap = used.begin.saturating_sub(free);
+        if gap >= bytes && best.is_none_or(|(smallest, _)| gap < smallest) {
+            best = Some((gap, free));
+        }
+        free = free.max(used.behind);
+    }
+    best.map_or(free, |(_, begin)| begin)
+}
+
 /// The size of a heap in which `pieces` are placed in the given order; `limit` if it is larger than that.
 fn place(pieces: &[Piece], limit: u128) -> u128 {
-    // Sorted by place, so that gaps are found in one walk.
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     let mut size = 0;
-    for &Piece { bytes, span, .. } in pieces {
-        let mut best: Option<(u128, u128)> = None;
-        let mut free: u128 = 0;
+    for &piece in pieces {
+        let span = piece.span;
         let overlaps = |it: &&Placed| it.span.0 <= span.1 && span.0 <= it.span.1;
-        for used in placed.iter().filter(overlaps) {
-            let gap = used.begin.saturating_sub(free);
-            if gap >= bytes && best.is_none_or(|(smallest, _)| gap < smallest) {
-                best = Some((gap, free));
-            }
-            free = free.max(used.behind);
-        }
-        let begin = best.map_or(free, |(_, begin)| begin);
-        let end = begin.saturating_add(bytes);
-        if end >= limit {
+        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes));
+        if place.end >= limit {
             return limit;
         }
-        size = end.max(size);
-        let at = placed.partition_point(|it| (it.begin, it.end) <= (begin, end));
-        let behind = end.div_ceil(ALIGNMENT) * ALIGNMENT;
-        placed.insert(at, Placed { begin, end, behind, span });
+        size = place.end.max(size);
+        place.insert_into(&mut placed);
     }
     size
 }
