@@ -334,6 +334,17 @@ def test_what_one_kernel_reads_at_several_places_is_computed_in_it() -> None:
     assert ours.peak_bytes == theirs.peak
 
 
+def test_kernels_and_reductions_of_the_same_values_are_one_and_store_none() -> None:
+    ours = cost(WITH_LARGE, "chain-grad")
+    assert ours.peak_bytes - ours.argument_bytes - ours.output_bytes <= 2**20
+
+
+def test_gaps_between_temporaries_count() -> None:
+    # Logits and their logarithms, made when smaller arrays lie where they would fit.
+    ours = cost(WITH_LARGE, "lm-dp")
+    assert ours.hole_bytes > ours.peak_bytes // 10
+
+
 def temporary(text: str, chip: str) -> int:
     """Bytes of temporary values in HBM."""
     cost = shardcore.Module.parse(text).propagate().cost(CHIPS[chip])

@@ -5,6 +5,7 @@
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Read};
+use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::{Outcome, Works};
@@ -152,9 +153,7 @@ fn flops_of_kernels((program, works): (&Program, &mut Works<'_>), graph: &Graph)
 }
 
 fn flops_of_product((program, works): (&Program, &mut Works<'_>), op: OpId) -> Option<f64> {
-    use OpKind::{Convolution, Dot, DotGeneral};
-    let is_product = matches!(program.kind(op), Convolution | Dot | DotGeneral);
-    match is_product.then(|| works.of(op)) {
+    match is_product(program, op).then(|| works.of(op)) {
         Some(Outcome::Counted(work)) => Some(work.flops as f64),
         _ => None,
     }

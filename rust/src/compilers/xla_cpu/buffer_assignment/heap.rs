@@ -206,7 +206,7 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{place, Piece, ALIGNMENT};
+    use super::{heap_size_in_order, pieces, place, Piece, Temporary, ALIGNMENT};
 
     /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
     fn placed_one_by_one(pieces: &[Piece]) -> u128 {
@@ -251,6 +251,27 @@ mod tests {
             for limit in [whole / 2, whole, whole + 1] {
                 assert_eq!(place(&pieces, limit), whole.min(limit));
             }
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_in_nobodys_way_in_order() {
+        let mut state: u64 = 1;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % limit
+        };
+        for count in 0..60 {
+            let temporaries: Vec<Temporary> = (0..count)
+                .map(|_| {
+                    let (begin, length) = (below(40) as u32, below(12) as u32);
+                    let span = (begin, begin + length);
+                    Temporary { bytes: u128::from(1 + below(300)), span, shares: None }
+                })
+                .collect();
+            let mut pieces = pieces(&temporaries);
+            pieces.sort_by_key(|piece| piece.span.0);
+            assert_eq!(heap_size_in_order(&temporaries), placed_one_by_one(&pieces));
         }
     }
 }
