@@ -105,9 +105,9 @@ class Hardware:
     cache_bytes: float = 0.0
     """The memory between a chip's units and its HBM: the L2 cache of a GPU, the VMEM of a TPU."""
     cache_bytes_per_second: float = float("inf")
-    cache_collectives: bool = True
-    """Whether collectives read and write that memory; if not, XLA's TPU compiler keeps what they
-    read and write in HBM."""
+    cache_all_kernels: bool = True
+    """Whether all kernels write that memory; if not, XLA's TPU compiler has what any but fusions
+    without products write in HBM."""
     hides_latency: bool = False
     """Whether XLA orders kernels so that collectives run beside others, which takes memory."""
     compiler: str | None = None
@@ -134,7 +134,7 @@ class Hardware:
         memory = int(min(self.hbm_bytes, _MOST_BYTES)) if self.hides_latency else None
         rates = (self.flops["bf16"], self.hbm_bytes_per_second)
         flops, traffic = (int(min(rate, _MOST_RATE)) for rate in rates)
-        return int(self.cache_bytes), self.cache_collectives, memory, (flops, traffic)
+        return int(self.cache_bytes), self.cache_all_kernels, memory, (flops, traffic)
 
     def __repr__(self) -> str:
         return (
@@ -351,7 +351,7 @@ def _build(name: str, table: dict[str, Any], file: HardwareFile | None) -> Hardw
         )
         raise wrong(message, "write axis_links = [0.5, 1, 1], the major axis first", "axis_links")
     values["axis_links"] = tuple(map(float, links))
-    for flag in ("switch_reduces", "cache_collectives", "hides_latency"):
+    for flag in ("switch_reduces", "cache_all_kernels", "hides_latency"):
         if not isinstance(values.get(flag, False), bool):
             message = f"{flag} of {name} is {shown(values[flag])}"
             raise wrong(message, f"write {flag} = true or false", flag)

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub struct ChipFacts {
     /// The size of the memory before the main one: the cache of a GPU or a host, the vector memory of a TPU's core.
     pub fast_bytes: u128,
-    /// Whether collectives read and write that memory; if not, what they do is in the main memory.
-    pub fast_collectives: bool,
+    /// Whether all kernels write that memory; if not, only fusions without products do.
+    pub fast_results: bool,
     /// The size of the main memory, if kernels are ordered to hide the latency of collectives (`LatencyHidingScheduler`).
     pub overlapped_bytes: Option<u128>,
     /// The most FLOPs of products in `bf16`, in a second.

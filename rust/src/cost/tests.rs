@@ -13,7 +13,7 @@ const CHIP: Chip = (
     Compiler::None,
     ChipFacts {
         fast_bytes: 0,
-        fast_collectives: false,
+        fast_results: false,
         overlapped_bytes: None,
         flops_per_second: 1,
         bytes_per_second: 1,

@@ -156,11 +156,11 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    let (fast_bytes, fast_collectives, overlapped_bytes, rates) = chip;
+    let (fast_bytes, fast_results, overlapped_bytes, rates) = chip;
     let (flops_per_second, bytes_per_second) = rates;
     let facts = ChipFacts {
         fast_bytes,
-        fast_collectives,
+        fast_results,
         overlapped_bytes,
         flops_per_second,
         bytes_per_second,

@@ -64,7 +64,7 @@ impl Blocks<'_, '_, '_> {
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
         let known = self.builder.entry.take();
         let (graph, donated) = known.unwrap_or_else(|| self.entry_graph(body, donated));
-        let inside = self.vector_inside(&graph);
+        let inside = self.needs_inside(&graph);
         let chip = (compiler, self.facts, &inside[..]);
         let context = (program, &mut *self.builder.works);
         let liveness = Liveness::of_entry(context, &graph, &donated, chip);

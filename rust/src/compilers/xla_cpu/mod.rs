@@ -31,6 +31,7 @@ use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
+use crate::compilers::xla_tpu::cost_analysis::Needs;
 use crate::compilers::Live;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -60,8 +61,8 @@ struct Peak {
     op: Option<OpId>,
     /// The block inside `op` with the largest peak.
     inner: Option<BlockId>,
-    /// The most bytes in vector memory at one time.
-    vector_bytes: u128,
+    /// What the kernels need, on chips with vector memory.
+    needs: Needs,
 }
 
 /// The graphs and peaks of the blocks of a program.
@@ -163,7 +164,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         }
         let (graph, liveness) = self.liveness_of(block);
         let mut peak = self.peak(&graph, &liveness, &mut Vec::new());
-        peak.vector_bytes = liveness.vector_bytes;
+        peak.needs = liveness.needs;
         self.peaks.insert(block, peak);
         peak
     }
@@ -196,26 +197,26 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             always = hoisted(&self.builder.storage.invariant, &graph);
         }
         let (program, compiler) = (self.builder.program, self.builder.layouts.compiler());
-        let inside = self.vector_inside(&graph);
+        let inside = self.needs_inside(&graph);
         let chip = (compiler, self.facts, &inside[..]);
         let context = (program, &mut *self.builder.works);
         let liveness = Liveness::inside(context, &graph, &carried, &always, chip);
         (graph, liveness)
     }
-    /// For each kernel of `graph` the bytes that the kernels inside of it have in vector memory at one time; empty without one.
-    fn vector_inside(&mut self, graph: &Graph) -> Vec<u128> {
+    /// For each kernel of `graph` what the blocks inside of it need; empty on chips without vector memory.
+    fn needs_inside(&mut self, graph: &Graph) -> Vec<Needs> {
         if !self.builder.layouts.compiler().has_vector_memory() {
             return Vec::new();
         }
         let mut found = Vec::with_capacity(graph.kernels.len());
         for kernel in &graph.kernels {
-            let mut most = 0;
+            let mut needs = Needs::default();
             if kernel.is_op && self.has_blocks(kernel.op) {
                 for block in self.blocks_inside(kernel.op) {
-                    most = self.peak_of(block).vector_bytes.max(most);
+                    needs = needs.and(self.peak_of(block).needs);
                 }
             }
-            found.push(most);
+            found.push(needs);
         }
         found
     }
@@ -242,7 +243,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             taken.push(now);
             if now > peak.bytes || peak.op.is_none() {
                 let (at, op) = (at as u32, Some(what.op));
-                peak = Peak { bytes: now, at, op, inner: inside.inner, vector_bytes: 0 };
+                peak = Peak { bytes: now, at, op, inner: inside.inner, needs: Needs::default() };
             }
         }
         peak

@@ -17,6 +17,28 @@ const TRIPS: f64 = 5.0;
 /// The most ops through which a product is followed to the kernel that computes it.
 const MAX_STEPS: usize = 64;
 
+/// What the kernels of a block need, those of the blocks inside included.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// The most bytes in vector memory at one time.
+    pub vector_bytes: u128,
+    /// The FLOPs of products.
+    pub flops: f64,
+    /// The bytes that are read and written.
+    pub bytes: f64,
+}
+
+impl Needs {
+    /// What `op` needs if one of its blocks needs `self` and the others `other`.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            vector_bytes: self.vector_bytes.max(other.vector_bytes),
+            flops: self.flops + other.flops,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
 /// Seconds of the kernels of a block, by their position in its schedule.
 pub struct CostAnalysis {
     /// What each computes, and its traffic if everything is in HBM.
@@ -27,13 +49,15 @@ pub struct CostAnalysis {
     /// The seconds of all kernels before each.
     before: Vec<f64>,
     bytes_per_second: f64,
+    /// What all of them need, once.
+    pub needs: Needs,
 }
 
 impl CostAnalysis {
-    /// For the kernels of `graph` in `order`, on the chip of `facts`.
+    /// For the kernels of `graph` in `order`, on the chip of `facts`; `inside` has for each kernel what the blocks inside of it need.
     pub fn new(
         (program, works): (&Program, &mut Works<'_>),
-        graph: &Graph,
+        (graph, inside): (&Graph, &[Needs]),
         order: &[u32],
         facts: ChipFacts,
     ) -> Self {
@@ -46,6 +70,7 @@ impl CostAnalysis {
             runs_blocks: Vec::with_capacity(order.len()),
             before: Vec::with_capacity(order.len() + 1),
             bytes_per_second,
+            needs: Needs::default(),
         };
         let mut now = 0.0;
         for &at in order {
@@ -55,10 +80,14 @@ impl CostAnalysis {
             let (flops, bytes) = if kernel.is_name {
                 (0.0, 0.0)
             } else if runs_blocks {
-                work_inside((program, works), kernel.op)
+                let Needs { flops, bytes, .. } = inside[at as usize];
+                let trips = if program.kind(kernel.op) == OpKind::While { TRIPS } else { 1.0 };
+                (trips * flops, trips * bytes)
             } else {
                 (flops[at as usize], traffic(graph, at))
             };
+            found.needs.flops += flops;
+            found.needs.bytes += bytes;
             let (compute, traffic) = (flops / flops_per_second, bytes / bytes_per_second);
             found.compute.push(compute);
             found.traffic.push(traffic);
@@ -91,6 +120,10 @@ impl CostAnalysis {
     /// Seconds of the kernel at position `at`.
     pub fn at(&self, at: u32) -> f64 {
         self.compute[at as usize].max(self.traffic[at as usize])
+    }
+    /// Seconds that the kernel at position `at` computes products.
+    pub fn computes(&self, at: u32) -> f64 {
+        self.compute[at as usize]
     }
     /// Whether kernels run inside that at position `at`.
     pub fn runs_blocks(&self, at: u32) -> bool {
@@ -157,21 +190,4 @@ fn flops_of_product((program, works): (&Program, &mut Works<'_>), op: OpId) -> O
         Some(Outcome::Counted(work)) => Some(work.flops as f64),
         _ => None,
     }
-}
-
-/// The FLOPs of products and the bytes of results inside `op`, with the runs of loops.
-fn work_inside((program, works): (&Program, &mut Works<'_>), op: OpId) -> (f64, f64) {
-    let trips = if program.kind(op) == OpKind::While { TRIPS } else { 1.0 };
-    let (mut flops, mut bytes) = (0.0, 0.0);
-    for inner in program.pre_order(op).skip(1) {
-        if let Some(of_product) = flops_of_product((program, works), inner) {
-            flops += of_product;
-            bytes += program
-                .op_results(inner)
-                .chain(program.operands(inner))
-                .map(|value| works.tensors.of(value).bytes as f64)
-                .sum::<f64>();
-        }
-    }
-    (trips * flops, trips * bytes)
 }

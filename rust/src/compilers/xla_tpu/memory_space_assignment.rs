@@ -4,14 +4,14 @@
 //! a value stays in vector memory if there is room and the kernels between take no longer than eight copies of that memory. If it
 //! does not stay, it is copied to HBM as soon as it is made, and before a use copied back if there is room and the kernels before
 //! leave the time. What is around an op has what the blocks inside of it leave.
-//! Where collectives do not reach vector memory, what they read and write is not there.
+//! On chips where only fusions write vector memory, what products, collectives and single ops make is in HBM, from which it is copied.
 //!
 //! Source: XLA's `MemorySpaceAssignment`, and its options as XLA for TPUs prints them.
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
-use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, NONE};
+use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis, Needs};
 use crate::compilers::xla_tpu::cross_program_prefetch::prefetched;
 use crate::compilers::xla_tpu::vector_memory::VectorMemory;
 use crate::ir::{OpKind, Program};
@@ -44,10 +44,21 @@ struct Value {
     bytes: u128,
     /// Where it is made; `None` for an argument, which is in HBM.
     made: Option<u32>,
-    /// The positions at which it is read, in order, each with the bytes that are read.
-    uses: Vec<(u32, u128)>,
+    /// Whether what makes it writes HBM only.
+    is_made_in_hbm: bool,
+    /// Where it is read, in order.
+    uses: Vec<Use>,
     /// Whether it is in HBM at the end.
     is_returned: bool,
+}
+
+/// The reads of a value by a kernel.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    /// The position of the kernel.
+    at: u32,
+    /// The bytes that are read.
+    bytes: u128,
 }
 
 /// `bytes` as [`VectorMemory`] counts them.
@@ -73,6 +84,8 @@ struct Assignment<'c> {
     idle: Vec<f64>,
     /// The most seconds between two uses.
     longest: f64,
+    /// The copies between the memories.
+    copies: u64,
 }
 
 impl Liveness {
@@ -80,18 +93,16 @@ impl Liveness {
     pub fn assign_memory_space(
         &mut self,
         (program, works): (&Program, &mut Works<'_>),
-        (graph, inside): (&Graph, &[u128]),
+        (graph, inside): (&Graph, &[Needs]),
         is_entry: bool,
         facts: ChipFacts,
     ) {
         let room = facts.fast_bytes.saturating_sub(OF_KERNELS);
-        let sent = if facts.fast_collectives { Vec::new() } else { sent(program, graph) };
-        let is_sent = |item: u32| sent.get(item as usize).is_some_and(|&is| is);
         let count = self.order.len();
-        let costs = CostAnalysis::new((program, works), graph, &self.order, facts);
+        let costs = CostAnalysis::new((program, works), (graph, inside), &self.order, facts);
         let mut vector = VectorMemory::new(count);
         for (&kernel, at) in self.order.iter().zip(0..) {
-            match inside[kernel as usize] {
+            match inside[kernel as usize].vector_bytes {
                 0 => {}
                 bytes => vector.take((at, at), counted(bytes)),
             }
@@ -103,8 +114,10 @@ impl Liveness {
         }
         let longest = costs.copy(facts.fast_bytes) * MOST_COPIES;
         let idle = (0..count as u32).map(|at| costs.at(at)).collect();
-        let mut assignment = Assignment { costs: &costs, vector, room, idle, longest };
-        let mut values = self.values(program, graph, is_sent);
+        let mut assignment = Assignment { costs: &costs, vector, room, idle, longest, copies: 0 };
+        let mut values = self.values(program, graph, |kernel, at| {
+            facts.fast_results || costs.computes(at) == 0.0 && is_fusion(program, graph, kernel)
+        });
         values.retain(|value| value.bytes > 0 && value.bytes <= room);
         let priority = |value: &Value| (assignment.priority(value), value.bytes);
         let mut sorted: Vec<_> = values.iter().map(|value| (priority(value), value)).collect();
@@ -121,7 +134,8 @@ impl Liveness {
                 });
             }
         }
-        self.vector_bytes = assignment.vector.most().into();
+        self.needs = Needs { vector_bytes: assignment.vector.most().into(), ..costs.needs };
+        self.copies = assignment.copies;
         self.taken = taken(graph, &self.spans, count);
     }
     /// The values of `graph`; those that may not be in vector memory have no bytes.
@@ -129,17 +143,14 @@ impl Liveness {
         &self,
         program: &Program,
         graph: &Graph,
-        is_sent: impl Fn(u32) -> bool,
+        writes: impl Fn(u32, u32) -> bool,
     ) -> Vec<Value> {
         let mut values: Vec<Value> = (0..)
             .zip(&graph.items)
-            .map(|(item, what)| {
-                let may_be = what.name_of == NONE && !is_sent(item);
-                Value {
-                    bytes: if may_be { what.bytes } else { 0 },
-                    items: vec![item],
-                    ..Value::default()
-                }
+            .map(|(item, what)| Value {
+                bytes: if what.name_of == NONE { what.bytes } else { 0 },
+                items: vec![item],
+                ..Value::default()
             })
             .collect();
         // The first of the items that are written over each other.
@@ -152,21 +163,23 @@ impl Liveness {
                     let first = firsts[graph.stored_as(read.item) as usize];
                     let uses = &mut values[first as usize].uses;
                     match uses.last_mut() {
-                        Some(last) if last.0 == at => last.1 = last.1.max(bytes),
-                        _ => uses.push((at, bytes)),
+                        Some(last) if last.at == at => last.bytes = last.bytes.max(bytes),
+                        _ => uses.push(Use { at, bytes }),
                     }
                 }
             }
             for &item in graph.makes(kernel) {
                 values[item as usize].made = Some(at);
+                let is_in_hbm = !writes(kernel, at);
+                values[item as usize].is_made_in_hbm = is_in_hbm;
                 let Item { over, bytes, name_of, .. } = graph.items[item as usize];
                 if over != NONE && name_of == NONE {
                     let over = graph.stored_as(over);
                     let first = firsts[over as usize];
                     let under = &mut values[first as usize];
                     let is_free = under.items.last() == Some(&over)
-                        && under.uses.last().is_some_and(|last| last.0 == at);
-                    if under.bytes == bytes && is_free {
+                        && under.uses.last().is_some_and(|last| last.at == at);
+                    if under.bytes == bytes && is_free && !is_in_hbm {
                         under.items.push(item);
                         firsts[item as usize] = first;
                         values[item as usize].bytes = 0;
@@ -192,8 +205,9 @@ impl Liveness {
 impl Assignment<'_> {
     /// The seconds that it helps the kernels that write and read `value`, by the root of its bytes.
     fn priority(&self, value: &Value) -> f64 {
-        let made = value.made.map(|at| (at, value.bytes));
-        let places = made.into_iter().chain(value.uses.iter().copied());
+        let made = value.made.filter(|_| !value.is_made_in_hbm).map(|at| (at, value.bytes));
+        let uses = value.uses.iter().map(|one| (one.at, one.bytes));
+        let places = made.into_iter().chain(uses);
         let benefits = places
             .filter(|&(at, _)| !self.costs.runs_blocks(at))
             .map(|(at, bytes)| self.costs.benefit(at, bytes));
@@ -214,32 +228,30 @@ impl Assignment<'_> {
         let made = value.made.unwrap_or(0);
         let end = (self.idle.len() as u32).saturating_sub(1);
         let mut place = Place { held_until: None, in_hbm: None };
-        if value.made.is_none() {
-            place.in_hbm = Some((0, 0));
+        if value.made.is_none() || value.is_made_in_hbm {
+            place.in_hbm = Some((made, made));
         } else if value.uses.is_empty() {
             // Nobody waits for it.
             let is_held = !value.is_returned && self.fits((made, made), value.bytes);
             return (!is_held).then_some((made, if value.is_returned { end } else { made }));
         }
         let mut before = made;
-        for &(at, bytes) in &value.uses {
-            self.assign_use(value, (before, at), bytes, &mut place);
-            before = at;
+        for &one in &value.uses {
+            self.assign_use(value, before, one, &mut place);
+            before = one.at;
         }
         if value.is_returned {
+            if place.in_hbm.is_none() {
+                self.copies += 1;
+            }
             let from = place.in_hbm.map_or((made + 1).min(end), |(from, _)| from);
             place.in_hbm = Some((from, end));
         }
         place.in_hbm
     }
-    /// Assigns a use of `value` at position `at`, after one at `before`.
-    fn assign_use(
-        &mut self,
-        value: &Value,
-        (before, at): (u32, u32),
-        bytes: u128,
-        place: &mut Place,
-    ) {
+    /// Assigns a use of `value`, after one at position `before`.
+    fn assign_use(&mut self, value: &Value, before: u32, one: Use, place: &mut Place) {
+        let Use { at, bytes } = one;
         let made = value.made.unwrap_or(0);
         let is_first = place.held_until.is_none() && place.in_hbm.is_none();
         let from = place.held_until.map(|until| until + 1).or(is_first.then_some(made));
@@ -255,6 +267,9 @@ impl Assignment<'_> {
         }
         // It is in HBM from where it is made, or copied there right after that.
         let first = if is_first { made } else { made + 1 };
+        if place.in_hbm.is_none() && !is_first {
+            self.copies += 1;
+        }
         let (from, until) = place.in_hbm.unwrap_or((first, first));
         place.held_until = None;
         let start = if value.made.is_some() { from } else { 0 };
@@ -289,6 +304,7 @@ impl Assignment<'_> {
         let mut starts = later.chain(sooner).chain([latest]);
         let start = starts.find(|&start| self.copies((start, at), copy))?;
         self.vector.take((start + 1, at), counted(value.bytes));
+        self.copies += 1;
         Some(at - 1)
     }
     /// Whether there is room for `bytes`.
@@ -324,16 +340,18 @@ impl Assignment<'_> {
     }
 }
 
-/// For each item whether a collective reads or writes it.
-fn sent(program: &Program, graph: &Graph) -> Vec<bool> {
-    let mut found = vec![false; graph.items.len()];
-    for (at, kernel) in (0..).zip(&graph.kernels) {
-        if COLLECTIVES.contains(&program.op_name(kernel.op)) {
-            let read = graph.reads(at).iter().map(|read| read.item);
-            for item in read.chain(graph.makes(at).iter().copied()) {
-                found[graph.stored_as(item) as usize] = true;
-            }
-        }
-    }
-    found
+/// Whether `kernel` is a fusion of several ops, none of which moves rows by indices, sorts or sends.
+fn is_fusion(program: &Program, graph: &Graph, kernel: u32) -> bool {
+    let Kernel { op, is_op, .. } = graph.kernels[kernel as usize];
+    let name = program.op_name(op);
+    let is_alone = || {
+        let reads = graph.reads(kernel);
+        program
+            .operands(op)
+            .all(|value| reads.iter().any(|read| graph.items[read.item as usize].value == value))
+    };
+    is_op
+        && !COLLECTIVES.contains(&name)
+        && !matches!(name, "stablehlo.gather" | "stablehlo.scatter" | "stablehlo.sort")
+        && (graph.makes(kernel).len() > 1 || !is_alone())
 }

@@ -12,6 +12,9 @@ use std::cmp::Reverse;
 /// The alignment of buffers in bytes.
 const ALIGNMENT: u128 = 64;
 
+/// That of buffers in the HBM of a TPU: `xla_jf_program_hbm_alignment_in_kib`.
+const HBM_ALIGNMENT: u128 = 16 << 10;
+
 /// The most buffers that are placed. If there are more, the largest are placed, and others are assumed to fit into the gaps: to
 /// place all would take quadratic time.
 const MAX_PLACED: usize = 1 << 10;
@@ -56,8 +59,9 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
     place(&by_length, by_size).max(least)
 }
 
-/// The bytes of the heap if `temporaries` are placed in the order in which they are made.
-pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
+/// The bytes of the heap in the HBM of a TPU, if `temporaries` are placed in the order in which they are made, with so many tables of
+/// tuples. Each table has a place of its own; `memory_analysis()` does not count them if they are all there is.
+pub fn heap_size_in_order(temporaries: &[Temporary], tables: u64) -> u128 {
     let mut pieces = pieces(temporaries);
     let least = most_at_once(&pieces);
     if pieces.len() > MAX_PLACED {
@@ -69,11 +73,14 @@ pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
     let mut size = least;
     for &piece in &pieces {
         live.retain(|it| it.span.1 >= piece.span.0);
-        let place = Placed::new(piece, gap(live.iter(), piece.bytes));
+        let place = Placed::new(piece, gap(live.iter(), piece.bytes), HBM_ALIGNMENT);
         size = size.max(place.end);
         place.insert_into(&mut live);
     }
-    size
+    if size == 0 {
+        return 0;
+    }
+    size.saturating_add(HBM_ALIGNMENT * u128::from(tables))
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.
@@ -161,9 +168,9 @@ struct Placed {
 }
 
 impl Placed {
-    fn new(piece: Piece, begin: u128) -> Self {
+    fn new(piece: Piece, begin: u128, alignment: u128) -> Self {
         let end = begin.saturating_add(piece.bytes);
-        let behind = end.div_ceil(ALIGNMENT) * ALIGNMENT;
+        let behind = end.div_ceil(alignment) * alignment;
         Self { begin, end, behind, span: piece.span }
     }
     /// Inserts it into `placed`, which are sorted by place, so that gaps are found in one walk.
@@ -194,7 +201,7 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
     for &piece in pieces {
         let span = piece.span;
         let overlaps = |it: &&Placed| it.span.0 <= span.1 && span.0 <= it.span.1;
-        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes));
+        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes), ALIGNMENT);
         if place.end >= limit {
             return limit;
         }
@@ -206,10 +213,10 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{heap_size_in_order, pieces, place, Piece, Temporary, ALIGNMENT};
+    use super::{heap_size_in_order, pieces, place, Piece, Temporary, ALIGNMENT, HBM_ALIGNMENT};
 
     /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
-    fn placed_one_by_one(pieces: &[Piece]) -> u128 {
+    fn placed_one_by_one(pieces: &[Piece], alignment: u128) -> u128 {
         let mut placed: Vec<(u128, u128)> = Vec::new();
         for piece in pieces {
             let others = pieces.iter().zip(&placed);
@@ -222,7 +229,7 @@ mod tests {
             let mut gaps: Vec<(u128, u128)> = Vec::new();
             for (begin, end) in used {
                 gaps.push((begin.saturating_sub(free), free));
-                free = free.max(end.next_multiple_of(ALIGNMENT));
+                free = free.max(end.next_multiple_of(alignment));
             }
             let fits = gaps.into_iter().filter(|&(gap, _)| gap >= piece.bytes);
             let begin = fits.min_by_key(|&(gap, _)| gap).map_or(free, |(_, begin)| begin);
@@ -246,7 +253,7 @@ mod tests {
                     Piece { bytes, own: length, length, span: (begin, begin + length) }
                 })
                 .collect();
-            let whole = placed_one_by_one(&pieces);
+            let whole = placed_one_by_one(&pieces, ALIGNMENT);
             assert_eq!(place(&pieces, u128::MAX), whole);
             for limit in [whole / 2, whole, whole + 1] {
                 assert_eq!(place(&pieces, limit), whole.min(limit));
@@ -271,7 +278,10 @@ mod tests {
                 .collect();
             let mut pieces = pieces(&temporaries);
             pieces.sort_by_key(|piece| piece.span.0);
-            assert_eq!(heap_size_in_order(&temporaries), placed_one_by_one(&pieces));
+            let whole = placed_one_by_one(&pieces, HBM_ALIGNMENT);
+            assert_eq!(heap_size_in_order(&temporaries, 0), whole);
+            let tables = if temporaries.is_empty() { 0 } else { 3 * HBM_ALIGNMENT };
+            assert_eq!(heap_size_in_order(&temporaries, 3), whole + tables);
         }
     }
 }

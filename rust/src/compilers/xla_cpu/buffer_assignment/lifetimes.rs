@@ -150,7 +150,7 @@ fn allocated_for(blocks: &mut Blocks<'_, '_, '_>, entry: Entry) -> u128 {
     let heap = rooms.fill(walk.heap, walk.num_inside, &given);
     let outputs = outputs.into_iter().map(|item| open.graph.items[item as usize].bytes);
     let in_order = blocks.builder.layouts.compiler().places_in_order();
-    let size = if in_order { heap_size_in_order(&heap) } else { heap_size(&heap) };
+    let size = if in_order { heap_size_in_order(&heap, walk.num_tuples) } else { heap_size(&heap) };
     outputs.fold(size, u128::saturating_add)
 }
 
@@ -246,12 +246,14 @@ struct Walk<'p> {
     heap: Vec<Temporary>,
     /// How many entries of the heap belong to blocks inside ops of the entry function.
     num_inside: usize,
+    /// The results that are tuples: those of kernels with several, and those of copies between memories.
+    num_tuples: u64,
 }
 
 impl<'p> Walk<'p> {
     fn new(program: &'p Program) -> Self {
         let (entered, found) = (FxHashSet::default(), Lifetimes::default());
-        Self { program, entered, found, heap: Vec::new(), num_inside: 0 }
+        Self { program, entered, found, heap: Vec::new(), num_inside: 0, num_tuples: 0 }
     }
     /// Appends the moments of the entry function and of the blocks inside its ops, and their temporary values; returns the state of
     /// the entry function. Iterative, since calls may be deep.
@@ -321,6 +323,8 @@ impl<'p> Walk<'p> {
     fn close(&mut self, open: &mut Open) -> Vec<Option<u32>> {
         let Open { graph, liveness, starts, late, .. } = open;
         starts.push(self.found.moments.len() as u32);
+        let several = |&&kernel: &&u32| graph.makes(kernel).len() > 1;
+        self.num_tuples += liveness.copies + liveness.order.iter().filter(several).count() as u64;
         let last = liveness.order.len().saturating_sub(1);
         let mut places = vec![None; graph.items.len()];
         for (at, (item, span)) in graph.items.iter().zip(&liveness.spans).enumerate() {

@@ -5,6 +5,7 @@ use crate::compilers::xla_cpu::buffer_assignment::occupied_spans::{
 };
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
+use crate::compilers::xla_tpu::cost_analysis::Needs;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -26,8 +27,10 @@ pub struct Liveness {
     pub shares: Vec<u32>,
     /// The live bytes at each position, besides arguments and outputs.
     pub taken: Vec<u128>,
-    /// The most bytes in vector memory at one time.
-    pub vector_bytes: u128,
+    /// What the kernels need, on chips with vector memory.
+    pub needs: Needs,
+    /// The copies between vector memory and HBM.
+    pub copies: u64,
     /// The output buffers of the entry function.
     pub outputs: Vec<Output>,
     /// The output whose buffer each item is in, as a value before the output is written or as the output itself; [`NONE`] for none.
@@ -93,7 +96,8 @@ impl Liveness {
             *is_output &= argument == NONE;
         }
         let Run { spans, shares, outputs, in_output, .. } = run;
-        Self { order, spans, is_output, shares, taken, vector_bytes: 0, outputs, in_output }
+        let (needs, copies) = Default::default();
+        Self { order, spans, is_output, shares, taken, needs, copies, outputs, in_output }
     }
 }
 

@@ -11,13 +11,14 @@ use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_gpu::latency_estimator::Estimator;
 use crate::compilers::xla_gpu::latency_hiding_scheduler::with_hidden_latency;
+use crate::compilers::xla_tpu::cost_analysis::Needs;
 use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
 use crate::ir::Program;
 use crate::work::cached::Works;
 
-/// A compiler, what it knows of the chip that it compiles for, and for each kernel the bytes that the kernels inside of it have in the
-/// vector memory of the chip, if it has one.
-type Chip<'i> = (Compiler, ChipFacts, &'i [u128]);
+/// A compiler, what it knows of the chip that it compiles for, and for each kernel what the blocks inside of it need, if the chip has
+/// vector memory.
+type Chip<'i> = (Compiler, ChipFacts, &'i [Needs]);
 
 /// Percent of the memory of a chip that programs may take, and of what is left of it that may be live.
 const DEVICE: u128 = 80;
