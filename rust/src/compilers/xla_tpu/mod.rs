@@ -13,6 +13,7 @@ pub mod narrowed_values;
 pub mod one_hot_scatter;
 pub mod product_fusion;
 pub mod shared_kernels;
+pub mod small_results;
 pub mod softmax_fusion;
 pub mod tiles;
 pub mod vector_memory;

@@ -139,7 +139,7 @@ fn fuse_into_user(
             }
             inside.push(last);
             made = vec![next];
-        } else if last != value && storage.is_written(last) {
+        } else if last != value && storage.is_written(last) && !storage.row(last).is_inlined {
             break;
         } else if let Some(user) = only_user(program, storage, last) {
             made = program.op_results(user).collect();

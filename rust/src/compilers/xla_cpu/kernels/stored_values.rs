@@ -9,6 +9,7 @@ use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
 use crate::compilers::xla_tpu::product_fusion::{fused as products_fused, store_gathered_rows};
 use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
+use crate::compilers::xla_tpu::small_results::store_small_results;
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::work::cached::Works;
@@ -42,6 +43,7 @@ pub fn stored(
         products_fused(program, (works, &mut layouts), &mut storage, functions);
         fuse_shared(program, works, &mut storage, functions);
         store_gathered_rows(program, works, &mut storage, functions);
+        store_small_results(program, works, &mut storage, functions);
     }
     (layouts, storage)
 }
