@@ -26,6 +26,8 @@ pub struct Needs {
     pub flops: f64,
     /// The bytes that are read and written.
     pub bytes: f64,
+    /// The copies between vector memory and HBM, in the block itself.
+    pub copies: u64,
 }
 
 impl Needs {
@@ -35,6 +37,7 @@ impl Needs {
             vector_bytes: self.vector_bytes.max(other.vector_bytes),
             flops: self.flops + other.flops,
             bytes: self.bytes + other.bytes,
+            copies: 0,
         }
     }
 }

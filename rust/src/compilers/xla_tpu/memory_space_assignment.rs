@@ -134,8 +134,14 @@ impl Liveness {
                 });
             }
         }
-        self.needs = Needs { vector_bytes: assignment.vector.most().into(), ..costs.needs };
-        self.copies = assignment.copies;
+        for (what, span) in graph.items.iter().zip(&mut self.spans) {
+            // Scalars have a memory of their own.
+            if program.types()[program.type_of(what.value)].rank() == Some(0) {
+                *span = None;
+            }
+        }
+        let vector_bytes = assignment.vector.most().into();
+        self.needs = Needs { vector_bytes, copies: assignment.copies, ..costs.needs };
         self.taken = taken(graph, &self.spans, count);
     }
     /// The values of `graph`; those that may not be in vector memory have no bytes.

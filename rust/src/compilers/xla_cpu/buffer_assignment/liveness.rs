@@ -29,8 +29,6 @@ pub struct Liveness {
     pub taken: Vec<u128>,
     /// What the kernels need, on chips with vector memory.
     pub needs: Needs,
-    /// The copies between vector memory and HBM.
-    pub copies: u64,
     /// The output buffers of the entry function.
     pub outputs: Vec<Output>,
     /// The output whose buffer each item is in, as a value before the output is written or as the output itself; [`NONE`] for none.
@@ -96,8 +94,8 @@ impl Liveness {
             *is_output &= argument == NONE;
         }
         let Run { spans, shares, outputs, in_output, .. } = run;
-        let (needs, copies) = Default::default();
-        Self { order, spans, is_output, shares, taken, needs, copies, outputs, in_output }
+        let needs = Needs::default();
+        Self { order, spans, is_output, shares, taken, needs, outputs, in_output }
     }
 }
 
