@@ -54,6 +54,13 @@ impl Compiler {
     pub const fn places_in_order(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Temporaries begin at multiples of this number of bytes.
+    pub const fn alignment(self) -> u128 {
+        match self {
+            Self::XlaGpu => 256,
+            Self::XlaCpu | Self::XlaTpu | Self::None => 64,
+        }
+    }
     /// Whether an all-reduce whose result each device only slices becomes a reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)

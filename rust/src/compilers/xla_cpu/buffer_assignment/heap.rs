@@ -9,9 +9,6 @@
 
 use std::cmp::Reverse;
 
-/// The alignment of buffers in bytes.
-const ALIGNMENT: u128 = 64;
-
 /// The most buffers that are placed. If there are more, the largest are placed, and others are assumed to fit into the gaps: to
 /// place all would take quadratic time.
 const MAX_PLACED: usize = 1 << 10;
@@ -38,8 +35,8 @@ struct Piece {
     span: (u32, u32),
 }
 
-/// The bytes of the heap for `temporaries`.
-pub fn heap_size(temporaries: &[Temporary]) -> u128 {
+/// The bytes of the heap for `temporaries`, which begin at multiples of `alignment`.
+pub fn heap_size(temporaries: &[Temporary], alignment: u128) -> u128 {
     let mut by_length = pieces(temporaries);
     let least = most_at_once(&by_length);
     let mut by_size = by_length.clone();
@@ -48,16 +45,16 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
         by_size.truncate(MAX_PLACED);
         by_length.clone_from(&by_size);
     }
-    let by_size = place(&by_size, u128::MAX);
+    let by_size = place(&by_size, alignment, u128::MAX);
     if by_size <= least {
         return least;
     }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
-    place(&by_length, by_size).max(least)
+    place(&by_length, alignment, by_size).max(least)
 }
 
-/// The bytes of the heap if `temporaries` are placed in the order in which they are made.
-pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
+/// The bytes of the heap if `temporaries` are placed in the order in which they are made, each at a multiple of `alignment`.
+pub fn heap_size_in_order(temporaries: &[Temporary], alignment: u128) -> u128 {
     let mut pieces = pieces(temporaries);
     let least = most_at_once(&pieces);
     if pieces.len() > MAX_PLACED {
@@ -69,7 +66,7 @@ pub fn heap_size_in_order(temporaries: &[Temporary]) -> u128 {
     let mut size = least;
     for &piece in &pieces {
         live.retain(|it| it.span.1 >= piece.span.0);
-        let place = Placed::new(piece, gap(live.iter(), piece.bytes));
+        let place = Placed::new(piece, gap(live.iter(), piece.bytes), alignment);
         size = size.max(place.end);
         place.insert_into(&mut live);
     }
@@ -161,9 +158,9 @@ struct Placed {
 }
 
 impl Placed {
-    fn new(piece: Piece, begin: u128) -> Self {
+    fn new(piece: Piece, begin: u128, alignment: u128) -> Self {
         let end = begin.saturating_add(piece.bytes);
-        let behind = end.div_ceil(ALIGNMENT) * ALIGNMENT;
+        let behind = end.div_ceil(alignment) * alignment;
         Self { begin, end, behind, span: piece.span }
     }
     /// Inserts it into `placed`, which are sorted by place, so that gaps are found in one walk.
@@ -187,14 +184,15 @@ fn gap<'p>(used: impl Iterator<Item = &'p Placed>, bytes: u128) -> u128 {
     best.map_or(free, |(_, begin)| begin)
 }
 
-/// The size of a heap in which `pieces` are placed in the given order; `limit` if it is larger than that.
-fn place(pieces: &[Piece], limit: u128) -> u128 {
+/// The size of a heap in which `pieces` are placed in the given order, each at a multiple of `alignment`; `limit` if it is larger
+/// than that.
+fn place(pieces: &[Piece], alignment: u128, limit: u128) -> u128 {
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     let mut size = 0;
     for &piece in pieces {
         let span = piece.span;
         let overlaps = |it: &&Placed| it.span.0 <= span.1 && span.0 <= it.span.1;
-        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes));
+        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes), alignment);
         if place.end >= limit {
             return limit;
         }
@@ -206,7 +204,9 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{heap_size_in_order, pieces, place, Piece, Temporary, ALIGNMENT};
+    use super::{heap_size_in_order, pieces, place, Piece, Temporary};
+
+    const ALIGNMENT: u128 = 64;
 
     /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
     fn placed_one_by_one(pieces: &[Piece]) -> u128 {
@@ -247,9 +247,9 @@ mod tests {
                 })
                 .collect();
             let whole = placed_one_by_one(&pieces);
-            assert_eq!(place(&pieces, u128::MAX), whole);
+            assert_eq!(place(&pieces, ALIGNMENT, u128::MAX), whole);
             for limit in [whole / 2, whole, whole + 1] {
-                assert_eq!(place(&pieces, limit), whole.min(limit));
+                assert_eq!(place(&pieces, ALIGNMENT, limit), whole.min(limit));
             }
         }
     }
@@ -271,7 +271,7 @@ mod tests {
                 .collect();
             let mut pieces = pieces(&temporaries);
             pieces.sort_by_key(|piece| piece.span.0);
-            assert_eq!(heap_size_in_order(&temporaries), placed_one_by_one(&pieces));
+            assert_eq!(heap_size_in_order(&temporaries, ALIGNMENT), placed_one_by_one(&pieces));
         }
     }
 }

@@ -4,8 +4,9 @@ use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::collective_sets::{sizes_of, SetKernels};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::{combined, combined_kernels};
+use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits};
 use rustc_hash::FxHashMap;
@@ -90,6 +91,10 @@ impl Builder<'_, '_, '_> {
         self.finish()
     }
     fn finish(&mut self) -> Graph {
+        if !self.kernel_of_joined.is_empty() {
+            self.merge_elementwise_reads();
+        }
+        self.reduced.clear();
         let Graph { mut kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
         let mut reads = std::mem::take(&mut self.reads);
         for item in items.iter().filter(|item| item.made_by != NONE) {
@@ -106,6 +111,9 @@ impl Builder<'_, '_, '_> {
             // One result of a kernel may be computed of another.
             reads.retain(|(kernel, read)| items[read.item as usize].made_by != *kernel);
         }
+        if !self.in_products.is_empty() {
+            drop_unread_names(&mut kernels, &items, &returned, &mut reads);
+        }
         let graph = Graph::new(kernels, ops, items, returned, &reads);
         for item in &graph.items {
             self.items[item.value.index()] = NONE;
@@ -120,4 +128,47 @@ impl Builder<'_, '_, '_> {
         self.transposed.clear();
         graph
     }
+}
+
+/// Drops what kernels read that only give it another name, which nothing reads any more, since products read it as it is.
+fn drop_unread_names(
+    kernels: &mut [Kernel],
+    items: &[Item],
+    returned: &[u32],
+    reads: &mut Vec<(u32, Read)>,
+) {
+    let maker = |item: u32| items[item as usize].made_by as usize;
+    let mut num_readers = vec![0_u32; kernels.len()];
+    let returned = returned.iter().filter(|&&item| item != NONE);
+    for item in reads.iter().map(|(_, read)| read.item).chain(returned.copied()) {
+        if let Some(count) = num_readers.get_mut(maker(item)) {
+            *count += 1;
+        }
+    }
+    let mut makes_names = vec![false; kernels.len()];
+    for item in items.iter().filter(|item| item.made_by != NONE) {
+        makes_names[item.made_by as usize] = item.name_of != NONE;
+    }
+    let is_unread = |at: usize, count: u32| count == 0 && makes_names[at];
+    let mut unread: Vec<u32> = (0..kernels.len())
+        .filter(|&at| is_unread(at, num_readers[at]))
+        .map(|at| at as u32)
+        .collect();
+    if unread.is_empty() {
+        return;
+    }
+    let all = Rows::of(kernels.len(), reads);
+    while let Some(at) = unread.pop() {
+        kernels[at as usize].is_name = true;
+        for read in all.row(at) {
+            let by = maker(read.item);
+            if let Some(count) = num_readers.get_mut(by) {
+                *count -= 1;
+                if is_unread(by, *count) {
+                    unread.push(by as u32);
+                }
+            }
+        }
+    }
+    reads.retain(|&(at, _)| !is_unread(at as usize, num_readers[at as usize]));
 }

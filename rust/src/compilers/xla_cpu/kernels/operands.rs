@@ -8,7 +8,7 @@ use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 
 impl Builder<'_, '_, '_> {
@@ -21,7 +21,7 @@ impl Builder<'_, '_, '_> {
         let set = self.program.op_results(op).next().and_then(|value| self.joined.get(&value));
         let Some(&set) = set else { return self.kernel(op, is_elementwise, true) };
         if let Some(&known) = self.kernel_of_joined.get(&set) {
-            self.graph.kernels[known as usize].is_elementwise &= is_elementwise;
+            self.graph.kernels[known as usize].is_elementwise |= is_elementwise;
             if let Some(fused) = &mut self.fused {
                 fused.push((known, op));
             }
@@ -42,6 +42,7 @@ impl Builder<'_, '_, '_> {
         let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
         let is_pointwise = facts.has(Fact::POINTWISE);
         let is_product = facts.has(Fact::PRODUCT);
+        let first = self.reads.len();
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
@@ -96,6 +97,31 @@ impl Builder<'_, '_, '_> {
                     }
                 }
             }
+        }
+        if program.kind(op) == OpKind::Reduce && !self.joined.is_empty() {
+            self.reduced.push((kernel, first..self.reads.len()));
+        }
+    }
+    /// In a kernel of several results one may be written over an operand that all others read elementwise, too; and one reduction,
+    /// which reads its operands before anything is written. Source: XLA's `GpuAliasInfo`.
+    pub(in crate::compilers::xla_cpu) fn merge_elementwise_reads(&mut self) {
+        let reduced = std::mem::take(&mut self.reduced);
+        let mut num_reductions: FxHashMap<u32, u32> = FxHashMap::default();
+        for (kernel, _) in &reduced {
+            *num_reductions.entry(*kernel).or_default() += 1;
+        }
+        let is_joined: FxHashSet<u32> = self.kernel_of_joined.values().copied().collect();
+        let mut are_elementwise: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+        let mut reduced = reduced.into_iter().peekable();
+        for (at, (kernel, read)) in self.reads.iter().enumerate() {
+            while reduced.next_if(|(_, range)| range.end <= at).is_some() {}
+            let is_reduced = reduced.peek().is_some_and(|(_, range)| range.contains(&at));
+            if is_joined.contains(kernel) && !(is_reduced && num_reductions[kernel] == 1) {
+                *are_elementwise.entry((*kernel, read.item)).or_insert(true) &= read.is_elementwise;
+            }
+        }
+        for (kernel, read) in self.reads.iter_mut().filter(|it| is_joined.contains(&it.0)) {
+            read.is_elementwise = are_elementwise.get(&(*kernel, read.item)) == Some(&true);
         }
     }
     /// Adds the items that `kernel`, that of a product, reads for this operand, where it computes the values `computed` itself.
