@@ -106,22 +106,30 @@ impl Builder<'_, '_, '_> {
     /// which reads its operands before anything is written. Source: XLA's `GpuAliasInfo`.
     pub(in crate::compilers::xla_cpu) fn merge_elementwise_reads(&mut self) {
         let reduced = std::mem::take(&mut self.reduced);
-        let mut num_reductions: FxHashMap<u32, u32> = FxHashMap::default();
-        for (kernel, _) in &reduced {
-            *num_reductions.entry(*kernel).or_default() += 1;
-        }
         let is_joined: FxHashSet<u32> = self.kernel_of_joined.values().copied().collect();
+        // Kernels with a reduction, and those in which nothing is written over an operand.
+        let (mut with_reduction, mut is_apart) = <(FxHashSet<u32>, FxHashSet<u32>)>::default();
+        for &(kernel, _) in &reduced {
+            if !with_reduction.insert(kernel) {
+                is_apart.insert(kernel);
+            }
+        }
         let mut are_elementwise: FxHashMap<(u32, u32), bool> = FxHashMap::default();
         let mut reduced = reduced.into_iter().peekable();
         for (at, (kernel, read)) in self.reads.iter().enumerate() {
             while reduced.next_if(|(_, range)| range.end <= at).is_some() {}
             let is_reduced = reduced.peek().is_some_and(|(_, range)| range.contains(&at));
-            if is_joined.contains(kernel) && !(is_reduced && num_reductions[kernel] == 1) {
-                *are_elementwise.entry((*kernel, read.item)).or_insert(true) &= read.is_elementwise;
+            if is_reduced || !is_joined.contains(kernel) {
+                continue;
+            }
+            *are_elementwise.entry((*kernel, read.item)).or_insert(true) &= read.is_elementwise;
+            if !read.is_elementwise && self.graph.items[read.item as usize].made_by == *kernel {
+                is_apart.insert(*kernel);
             }
         }
         for (kernel, read) in self.reads.iter_mut().filter(|it| is_joined.contains(&it.0)) {
-            read.is_elementwise = are_elementwise.get(&(*kernel, read.item)) == Some(&true);
+            read.is_elementwise = !is_apart.contains(kernel)
+                && are_elementwise.get(&(*kernel, read.item)) == Some(&true);
         }
     }
     /// Adds the items that `kernel`, that of a product, reads for this operand, where it computes the values `computed` itself.
@@ -145,6 +153,8 @@ impl Builder<'_, '_, '_> {
                 left.extend(program.operands(made_by));
             } else if self.item(value) != NONE {
                 self.reads.push((kernel, Read { view, ..Read::whole(self.item(value)) }));
+            } else {
+                self.walk(kernel, value, false);
             }
         }
     }
