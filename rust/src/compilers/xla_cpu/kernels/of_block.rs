@@ -6,7 +6,6 @@ use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::collective_sets::{sizes_of, SetKernels};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::{combined, combined_kernels};
-use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits};
 use rustc_hash::FxHashMap;
@@ -137,38 +136,35 @@ fn drop_unread_names(
     returned: &[u32],
     reads: &mut Vec<(u32, Read)>,
 ) {
-    let maker = |item: u32| items[item as usize].made_by as usize;
-    let mut num_readers = vec![0_u32; kernels.len()];
+    let maker = |item: u32| items.get(item as usize).map_or(usize::MAX, |it| it.made_by as usize);
+    let (mut num_readers, mut named) = (vec![0_u32; kernels.len()], vec![NONE; kernels.len()]);
+    let mut makes_names = vec![false; kernels.len()];
+    for item in items.iter().filter(|item| item.made_by != NONE) {
+        makes_names[item.made_by as usize] = item.name_of != NONE;
+    }
     let returned = returned.iter().filter(|&&item| item != NONE);
     for item in reads.iter().map(|(_, read)| read.item).chain(returned.copied()) {
         if let Some(count) = num_readers.get_mut(maker(item)) {
             *count += 1;
         }
     }
-    let mut makes_names = vec![false; kernels.len()];
-    for item in items.iter().filter(|item| item.made_by != NONE) {
-        makes_names[item.made_by as usize] = item.name_of != NONE;
+    for (at, read) in &*reads {
+        // What names several is left as it is.
+        let is_first = std::mem::replace(&mut named[*at as usize], read.item) == NONE;
+        makes_names[*at as usize] &= is_first;
     }
-    let is_unread = |at: usize, count: u32| count == 0 && makes_names[at];
-    let mut unread: Vec<u32> = (0..kernels.len())
-        .filter(|&at| is_unread(at, num_readers[at]))
-        .map(|at| at as u32)
-        .collect();
-    if unread.is_empty() {
-        return;
-    }
-    let all = Rows::of(kernels.len(), reads);
-    while let Some(at) = unread.pop() {
-        kernels[at as usize].is_name = true;
-        for read in all.row(at) {
-            let by = maker(read.item);
-            if let Some(count) = num_readers.get_mut(by) {
-                *count -= 1;
-                if is_unread(by, *count) {
-                    unread.push(by as u32);
-                }
-            }
+    let mut is_dropped = vec![false; kernels.len()];
+    for at in (0..kernels.len()).rev().filter(|&at| makes_names[at]) {
+        let mut unread = at;
+        while makes_names[unread] && num_readers[unread] == 0 && !is_dropped[unread] {
+            (kernels[unread].is_name, is_dropped[unread]) = (true, true);
+            let by = maker(named[unread]);
+            let Some(count) = num_readers.get_mut(by) else { break };
+            *count -= 1;
+            unread = by;
         }
     }
-    reads.retain(|&(at, _)| !is_unread(at as usize, num_readers[at as usize]));
+    if is_dropped.contains(&true) {
+        reads.retain(|&(at, _)| !is_dropped[at as usize]);
+    }
 }

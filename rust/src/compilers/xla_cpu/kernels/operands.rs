@@ -82,8 +82,10 @@ impl Builder<'_, '_, '_> {
                     let is_elementwise = self.is_in_place(op);
                     let view = if is_product { self.view(op, index) } else { 0 };
                     self.reads.push((kernel, Read { is_elementwise, view, ..Read::whole(item) }));
-                } else if program.kind(op) == OpKind::While {
-                    // What is moved into the body reads its own operands there.
+                } else if program.kind(op) == OpKind::While
+                    || facts.has(Fact::EXPAND) && self.layouts.compiler().fuses_by_priority()
+                {
+                    // What is moved into the body reads its own operands there. On GPUs what is fused into a broadcast does.
                     self.walk(kernel, value, false);
                 }
             }

@@ -104,7 +104,7 @@ impl<'p> Reordered<'p> {
         }
         let mut dims: DotDims =
             DotDims::read(&op_attribute(self.program, user, "dot_dimension_numbers")?)?;
-        let mut slots = self.program.op_uses(user).into_iter();
+        let mut slots = self.program.op_uses(user);
         let mut own = slots.by_ref().filter(|&slot| self.program.used_value(slot) == value);
         let (slot, None) = (own.next()?, own.next()) else { return None };
         let is_left = self.program.operand(user, 0) == value;
@@ -127,13 +127,10 @@ impl<'p> Reordered<'p> {
         for (place, dim) in (start..).zip(contracting.iter_mut()) {
             *dim = place;
         }
-        let new = match known.get(&order) {
-            Some(&new) => new,
-            None => {
-                let place = self.program.place_after(made_by);
-                self.transposed_at(made_by, place, value, &order)
-            }
-        };
+        let new = known.get(&order).copied().unwrap_or_else(|| {
+            let place = self.program.place_after(made_by);
+            self.transposed_at(made_by, place, value, &order)
+        });
         known.insert(order, new);
         self.program.set_operand(slot, new);
         self.program.set_attr(user, "dot_dimension_numbers", &dims.to_string());

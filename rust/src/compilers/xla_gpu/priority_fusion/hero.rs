@@ -266,3 +266,21 @@ fn packed_bytes(element: f64, [next, before, after]: [i64; 3]) -> Option<f64> {
     (is_filled && is_whole(rows) && is_whole(columns) && is_whole(after % rows))
         .then_some((width * 128) as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Transposed;
+
+    #[test]
+    fn elements_of_two_bytes_are_tiled_if_they_fill_words() {
+        let tiled = |sizes: &[i64], order: &[usize], element: f64| {
+            Transposed::of(sizes, order, element).shared_bytes
+        };
+        let scores = [4, 2048, 2048, 4];
+        assert_eq!(tiled(&scores, &[0, 3, 2, 1], 2.0), Some(8192.0));
+        assert_eq!(tiled(&scores, &[0, 3, 2, 1], 4.0), None);
+        // Too few columns: the dim before the minor one moves.
+        assert_eq!(tiled(&scores, &[0, 1, 3, 2], 2.0), None);
+        assert_eq!(tiled(&[64, 64], &[1, 0], 4.0), Some(32.0 * 33.0 * 4.0));
+    }
+}

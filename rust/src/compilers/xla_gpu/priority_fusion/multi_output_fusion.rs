@@ -88,6 +88,9 @@ impl Groups<'_> {
         let mut siblings = self.reading(parent);
         siblings.retain(|&group| self.is_root(group) && self.has_readers(group));
         siblings.truncate(MAX_SIBLINGS);
+        if siblings.len() < 2 {
+            return;
+        }
         // Several results first, then fusions, then single ops; of these, as dumped programs show, tiled transposes before others.
         siblings.sort_by_key(|&group| {
             let hero = self.hero(group);
