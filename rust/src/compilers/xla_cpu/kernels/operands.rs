@@ -108,7 +108,8 @@ impl Builder<'_, '_, '_> {
     /// which reads its operands before anything is written. Source: XLA's `GpuAliasInfo`.
     pub(in crate::compilers::xla_cpu) fn merge_elementwise_reads(&mut self) {
         let reduced = std::mem::take(&mut self.reduced);
-        let is_joined: FxHashSet<u32> = self.kernel_of_joined.values().copied().collect();
+        let mut is_joined = vec![false; self.graph.kernels.len()];
+        self.kernel_of_joined.values().for_each(|&kernel| is_joined[kernel as usize] = true);
         // Kernels with a reduction, and those in which nothing is written over an operand.
         let (mut with_reduction, mut is_apart) = <(FxHashSet<u32>, FxHashSet<u32>)>::default();
         for &(kernel, _) in &reduced {
@@ -121,7 +122,7 @@ impl Builder<'_, '_, '_> {
         for (at, (kernel, read)) in self.reads.iter().enumerate() {
             while reduced.next_if(|(_, range)| range.end <= at).is_some() {}
             let is_reduced = reduced.peek().is_some_and(|(_, range)| range.contains(&at));
-            if is_reduced || !is_joined.contains(kernel) {
+            if is_reduced || !is_joined[*kernel as usize] {
                 continue;
             }
             *are_elementwise.entry((*kernel, read.item)).or_insert(true) &= read.is_elementwise;
@@ -129,7 +130,7 @@ impl Builder<'_, '_, '_> {
                 is_apart.insert(*kernel);
             }
         }
-        for (kernel, read) in self.reads.iter_mut().filter(|it| is_joined.contains(&it.0)) {
+        for (kernel, read) in self.reads.iter_mut().filter(|it| is_joined[it.0 as usize]) {
             read.is_elementwise = !is_apart.contains(kernel)
                 && are_elementwise.get(&(*kernel, read.item)) == Some(&true);
         }
