@@ -19,19 +19,19 @@ COMPILED = compiled(CHIP)
 # what only that compiler does. It is not enough: the aim is 90 % of peaks within a twentieth, 80 %
 # of the numbers of kernels within a fifth, 90 % of the bytes that they move within a tenth.
 WITHIN = {
-    "peak": {0.05: (70, 28), 0.1: (85, 43), 0.25: (99, 80)},
-    "kernels": {0.1: (77, 8), 0.2: (96, 20), 0.25: (99, 24)},
+    "peak": {0.05: (75, 28), 0.1: (88, 43), 0.25: (100, 80)},
+    "kernels": {0.1: (75, 8), 0.2: (97, 20), 0.25: (99, 24)},
     "accessed": {0.1: (92, 30), 0.2: (98, 62), 0.25: (99, 75)},
 }
 # The same of 18 programs of the size of real ones, and of 29 that were compiled later.
 LARGE = {
-    "peak": {0.05: 14, 0.1: 16, 0.25: 18},
+    "peak": {0.05: 15, 0.1: 17, 0.25: 18},
     "kernels": {0.1: 14, 0.2: 14, 0.25: 15},
-    "accessed": {0.1: 15, 0.2: 16, 0.25: 17},
+    "accessed": {0.1: 16, 0.2: 16, 0.25: 17},
 }
 MORE = {
-    "peak": {0.05: 19, 0.1: 23, 0.25: 28},
-    "kernels": {0.1: 21, 0.2: 26, 0.25: 28},
+    "peak": {0.05: 21, 0.1: 24, 0.25: 29},
+    "kernels": {0.1: 20, 0.2: 26, 0.25: 28},
     "accessed": {0.1: 24, 0.2: 26, 0.25: 26},
 }
 # What was read off the process of fusion that XLA dumps, and loops that carry what products read
@@ -40,6 +40,11 @@ FUSED = ("chain-grad", "lm-tp", "mlp-f32")
 CARRIED = ("decode-a", "decode1b", "decode-scan-kv")
 # Products with vectors, rows that do not fit on the chip, the layouts of products, and sorts.
 REWRITTEN = ("decode-unrolled", "lm-dp", "lm-scan-dots", "topk")
+# What is written over an operand of a reduction, names that nothing reads, and attentions whose
+# weights two products read, each in a layout of its own.
+OVERWRITTEN = ("flash-chunks", "waves-grid")
+UNREAD = ("routed-capacity", "decode-b")
+TRANSPOSED = ("lm-scan-dots", "llama-data")
 # Of how many the bytes of each kind of collectives that sends more than 1 % of all are within a
 # twentieth, and their number within a tenth. Asked for are 90 % and 80 %.
 COLLECTIVES = {"bytes": 89, "runs": 81}
@@ -87,7 +92,7 @@ def test_arguments_and_donated_outputs_are_those_of_xla(name: str) -> None:
     assert all(kernel.count > 0 and kernel.seconds >= 0 for kernel in cost.kernels)
 
 
-@pytest.mark.parametrize("name", [*FUSED, *CARRIED, *REWRITTEN])
+@pytest.mark.parametrize("name", [*FUSED, *CARRIED, *REWRITTEN, *OVERWRITTEN, *UNREAD, *TRANSPOSED])
 def test_programs_of_real_size_take_the_memory_that_xla_reserves(name: str) -> None:
     assert kept(CHIP)[name].key == key(text(name))
     assert abs(ratios([name])[name]["peak"] - 1) <= 0.1

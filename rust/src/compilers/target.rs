@@ -54,6 +54,14 @@ impl Compiler {
     pub const fn places_in_order(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Temporaries begin at multiples of this number of bytes; on TPUs that is `xla_jf_program_hbm_alignment_in_kib`.
+    pub const fn alignment(self) -> u128 {
+        match self {
+            Self::XlaGpu => 256,
+            Self::XlaTpu => 16 << 10,
+            Self::XlaCpu | Self::None => 64,
+        }
+    }
     /// Whether an all-reduce whose result each device only slices becomes a reduce-scatter (`ReduceScatterCreator`).
     pub const fn creates_reduce_scatters(self) -> bool {
         matches!(self, Self::XlaGpu | Self::XlaTpu)

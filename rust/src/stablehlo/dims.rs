@@ -8,6 +8,7 @@
 use crate::inline_list::InlineList;
 use crate::ir::joined;
 use crate::mlir::AttrValue;
+use std::fmt;
 
 /// The type of the number of a dim: `usize` or `i64`.
 pub trait DimNumber: Copy + Default {
@@ -93,6 +94,21 @@ impl<D: DimNumber> DotDims<D> {
             lhs_contracting: dims::<D, _>(numbers, "lhs_contracting_dimensions")?,
             rhs_contracting: dims::<D, _>(numbers, "rhs_contracting_dimensions")?,
         })
+    }
+}
+
+impl fmt::Display for DotDims {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lhs_batching, rhs_batching, lhs_contracting, rhs_contracting } = self;
+        write!(
+            formatter,
+            "#stablehlo.dot<lhs_batching_dimensions = {:?}, rhs_batching_dimensions = {:?}, \
+             lhs_contracting_dimensions = {:?}, rhs_contracting_dimensions = {:?}>",
+            &lhs_batching[..],
+            &rhs_batching[..],
+            &lhs_contracting[..],
+            &rhs_contracting[..]
+        )
     }
 }
 

@@ -9,12 +9,6 @@
 
 use std::cmp::Reverse;
 
-/// The alignment of buffers in bytes.
-const ALIGNMENT: u128 = 64;
-
-/// That of buffers in the HBM of a TPU: `xla_jf_program_hbm_alignment_in_kib`.
-const HBM_ALIGNMENT: u128 = 16 << 10;
-
 /// The most buffers that are placed. If there are more, the largest are placed, and others are assumed to fit into the gaps: to
 /// place all would take quadratic time.
 const MAX_PLACED: usize = 1 << 10;
@@ -41,8 +35,8 @@ struct Piece {
     span: (u32, u32),
 }
 
-/// The bytes of the heap for `temporaries`.
-pub fn heap_size(temporaries: &[Temporary]) -> u128 {
+/// The bytes of the heap for `temporaries`, which begin at multiples of `alignment`.
+pub fn heap_size(temporaries: &[Temporary], alignment: u128) -> u128 {
     let mut by_length = pieces(temporaries);
     let least = most_at_once(&by_length);
     let mut by_size = by_length.clone();
@@ -51,17 +45,17 @@ pub fn heap_size(temporaries: &[Temporary]) -> u128 {
         by_size.truncate(MAX_PLACED);
         by_length.clone_from(&by_size);
     }
-    let by_size = place(&by_size, u128::MAX);
+    let by_size = place(&by_size, alignment, u128::MAX);
     if by_size <= least {
         return least;
     }
     by_length.sort_by_key(|piece| (Reverse(piece.length), Reverse(piece.bytes)));
-    place(&by_length, by_size).max(least)
+    place(&by_length, alignment, by_size).max(least)
 }
 
-/// The bytes of the heap in the HBM of a TPU, if `temporaries` are placed in the order in which they are made, with so many tables of
-/// tuples. Each table has a place of its own; `memory_analysis()` does not count them if they are all there is.
-pub fn heap_size_in_order(temporaries: &[Temporary], tables: u64) -> u128 {
+/// The bytes of the heap if `temporaries` are placed in the order in which they are made, each at a multiple of `alignment`, and behind
+/// them so many tables of tuples. `memory_analysis()` does not count the tables if they are all there is.
+pub fn heap_size_in_order(temporaries: &[Temporary], alignment: u128, tables: u64) -> u128 {
     let mut pieces = pieces(temporaries);
     let least = most_at_once(&pieces);
     if pieces.len() > MAX_PLACED {
@@ -73,14 +67,14 @@ pub fn heap_size_in_order(temporaries: &[Temporary], tables: u64) -> u128 {
     let mut size = least;
     for &piece in &pieces {
         live.retain(|it| it.span.1 >= piece.span.0);
-        let place = Placed::new(piece, gap(live.iter(), piece.bytes), HBM_ALIGNMENT);
+        let place = Placed::new(piece, gap(live.iter(), piece.bytes), alignment);
         size = size.max(place.end);
         place.insert_into(&mut live);
     }
     if size == 0 {
         return 0;
     }
-    size.saturating_add(HBM_ALIGNMENT * u128::from(tables))
+    size.saturating_add(alignment * u128::from(tables))
 }
 
 /// The largest sum of the bytes of `pieces` that are live at once.
@@ -194,14 +188,15 @@ fn gap<'p>(used: impl Iterator<Item = &'p Placed>, bytes: u128) -> u128 {
     best.map_or(free, |(_, begin)| begin)
 }
 
-/// The size of a heap in which `pieces` are placed in the given order; `limit` if it is larger than that.
-fn place(pieces: &[Piece], limit: u128) -> u128 {
+/// The size of a heap in which `pieces` are placed in the given order, each at a multiple of `alignment`; `limit` if it is larger
+/// than that.
+fn place(pieces: &[Piece], alignment: u128, limit: u128) -> u128 {
     let mut placed: Vec<Placed> = Vec::with_capacity(pieces.len());
     let mut size = 0;
     for &piece in pieces {
         let span = piece.span;
         let overlaps = |it: &&Placed| it.span.0 <= span.1 && span.0 <= it.span.1;
-        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes), ALIGNMENT);
+        let place = Placed::new(piece, gap(placed.iter().filter(overlaps), piece.bytes), alignment);
         if place.end >= limit {
             return limit;
         }
@@ -213,10 +208,12 @@ fn place(pieces: &[Piece], limit: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::{heap_size_in_order, pieces, place, Piece, Temporary, ALIGNMENT, HBM_ALIGNMENT};
+    use super::{heap_size_in_order, pieces, place, Piece, Temporary};
+
+    const ALIGNMENT: u128 = 64;
 
     /// [`place`] by its definition: each piece in the smallest gap between those that overlap its live range.
-    fn placed_one_by_one(pieces: &[Piece], alignment: u128) -> u128 {
+    fn placed_one_by_one(pieces: &[Piece]) -> u128 {
         let mut placed: Vec<(u128, u128)> = Vec::new();
         for piece in pieces {
             let others = pieces.iter().zip(&placed);
@@ -229,7 +226,7 @@ mod tests {
             let mut gaps: Vec<(u128, u128)> = Vec::new();
             for (begin, end) in used {
                 gaps.push((begin.saturating_sub(free), free));
-                free = free.max(end.next_multiple_of(alignment));
+                free = free.max(end.next_multiple_of(ALIGNMENT));
             }
             let fits = gaps.into_iter().filter(|&(gap, _)| gap >= piece.bytes);
             let begin = fits.min_by_key(|&(gap, _)| gap).map_or(free, |(_, begin)| begin);
@@ -253,10 +250,10 @@ mod tests {
                     Piece { bytes, own: length, length, span: (begin, begin + length) }
                 })
                 .collect();
-            let whole = placed_one_by_one(&pieces, ALIGNMENT);
-            assert_eq!(place(&pieces, u128::MAX), whole);
+            let whole = placed_one_by_one(&pieces);
+            assert_eq!(place(&pieces, ALIGNMENT, u128::MAX), whole);
             for limit in [whole / 2, whole, whole + 1] {
-                assert_eq!(place(&pieces, limit), whole.min(limit));
+                assert_eq!(place(&pieces, ALIGNMENT, limit), whole.min(limit));
             }
         }
     }
@@ -278,10 +275,10 @@ mod tests {
                 .collect();
             let mut pieces = pieces(&temporaries);
             pieces.sort_by_key(|piece| piece.span.0);
-            let whole = placed_one_by_one(&pieces, HBM_ALIGNMENT);
-            assert_eq!(heap_size_in_order(&temporaries, 0), whole);
-            let tables = if temporaries.is_empty() { 0 } else { 3 * HBM_ALIGNMENT };
-            assert_eq!(heap_size_in_order(&temporaries, 3), whole + tables);
+            let whole = placed_one_by_one(&pieces);
+            assert_eq!(heap_size_in_order(&temporaries, ALIGNMENT, 0), whole);
+            let tables = if temporaries.is_empty() { 0 } else { 3 * ALIGNMENT };
+            assert_eq!(heap_size_in_order(&temporaries, ALIGNMENT, 3), whole + tables);
         }
     }
 }

@@ -149,8 +149,13 @@ fn allocated_for(blocks: &mut Blocks<'_, '_, '_>, entry: Entry) -> u128 {
     let given = open.given(program);
     let heap = rooms.fill(walk.heap, walk.num_inside, &given);
     let outputs = outputs.into_iter().map(|item| open.graph.items[item as usize].bytes);
-    let in_order = blocks.builder.layouts.compiler().places_in_order();
-    let size = if in_order { heap_size_in_order(&heap, walk.num_tuples) } else { heap_size(&heap) };
+    let compiler = blocks.builder.layouts.compiler();
+    let alignment = compiler.alignment();
+    let size = if compiler.places_in_order() {
+        heap_size_in_order(&heap, alignment, walk.num_tuples)
+    } else {
+        heap_size(&heap, alignment)
+    };
     outputs.fold(size, u128::saturating_add)
 }
 

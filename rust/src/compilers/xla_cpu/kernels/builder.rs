@@ -21,6 +21,7 @@ use crate::work::cached::Works;
 use crate::work::ops::Movement;
 use crate::work::spaces::Space;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// A value that a walk has yet to visit.
 #[derive(Clone, Copy)]
@@ -68,6 +69,8 @@ pub struct Builder<'p, 'w, 'a> {
     /// The transposed operands of updates; see [`super::slice_updates`].
     pub(in crate::compilers::xla_cpu) transposed: FxHashMap<ValueId, u32>,
     pub(in crate::compilers::xla_cpu) reads: Vec<(u32, Read)>,
+    /// The kernels of reductions, and which of these reads are theirs.
+    pub(in crate::compilers::xla_cpu) reduced: Vec<(u32, Range<usize>)>,
     /// The values that a walk has yet to visit, and the copies of the operands of an op; fields to reuse their memory.
     pub(in crate::compilers::xla_cpu) stack: Vec<Visit>,
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
@@ -133,6 +136,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             merged_results: FxHashMap::default(),
             transposed: FxHashMap::default(),
             reads: Vec::new(),
+            reduced: Vec::new(),
             stack: Vec::new(),
             operand_copies: Vec::new(),
             narrowed,

@@ -4,7 +4,7 @@ use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::collective_sets::{sizes_of, SetKernels};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::passes::collective_combiner::{combined, combined_kernels};
 use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, OpTraits};
@@ -90,6 +90,10 @@ impl Builder<'_, '_, '_> {
         self.finish()
     }
     fn finish(&mut self) -> Graph {
+        if !self.kernel_of_joined.is_empty() {
+            self.merge_elementwise_reads();
+        }
+        self.reduced.clear();
         let Graph { mut kernels, ops, items, returned, .. } = std::mem::take(&mut self.graph);
         let mut reads = std::mem::take(&mut self.reads);
         for item in items.iter().filter(|item| item.made_by != NONE) {
@@ -106,6 +110,9 @@ impl Builder<'_, '_, '_> {
             // One result of a kernel may be computed of another.
             reads.retain(|(kernel, read)| items[read.item as usize].made_by != *kernel);
         }
+        if !self.in_products.is_empty() {
+            drop_unread_names(&mut kernels, &items, &returned, &mut reads);
+        }
         let graph = Graph::new(kernels, ops, items, returned, &reads);
         for item in &graph.items {
             self.items[item.value.index()] = NONE;
@@ -119,5 +126,45 @@ impl Builder<'_, '_, '_> {
         self.merged_results.clear();
         self.transposed.clear();
         graph
+    }
+}
+
+/// Drops what kernels read that only give it another name, which nothing reads any more, since products read it as it is.
+fn drop_unread_names(
+    kernels: &mut [Kernel],
+    items: &[Item],
+    returned: &[u32],
+    reads: &mut Vec<(u32, Read)>,
+) {
+    let maker = |item: u32| items.get(item as usize).map_or(usize::MAX, |it| it.made_by as usize);
+    let (mut num_readers, mut named) = (vec![0_u32; kernels.len()], vec![NONE; kernels.len()]);
+    let mut makes_names = vec![false; kernels.len()];
+    for item in items.iter().filter(|item| item.made_by != NONE) {
+        makes_names[item.made_by as usize] = item.name_of != NONE;
+    }
+    let returned = returned.iter().filter(|&&item| item != NONE);
+    for item in reads.iter().map(|(_, read)| read.item).chain(returned.copied()) {
+        if let Some(count) = num_readers.get_mut(maker(item)) {
+            *count += 1;
+        }
+    }
+    for (at, read) in &*reads {
+        // What names several is left as it is.
+        let is_first = std::mem::replace(&mut named[*at as usize], read.item) == NONE;
+        makes_names[*at as usize] &= is_first;
+    }
+    let mut is_dropped = vec![false; kernels.len()];
+    for at in (0..kernels.len()).rev().filter(|&at| makes_names[at]) {
+        let mut unread = at;
+        while makes_names[unread] && num_readers[unread] == 0 && !is_dropped[unread] {
+            (kernels[unread].is_name, is_dropped[unread]) = (true, true);
+            let by = maker(named[unread]);
+            let Some(count) = num_readers.get_mut(by) else { break };
+            *count -= 1;
+            unread = by;
+        }
+    }
+    if is_dropped.contains(&true) {
+        reads.retain(|&(at, _)| !is_dropped[at as usize]);
     }
 }

@@ -8,7 +8,7 @@ use crate::compilers::xla_cpu::passes::collective_combiner::is_expanded_scatter;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::OpKind;
-use rustc_hash::{FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::Hasher;
 
 impl Builder<'_, '_, '_> {
@@ -21,7 +21,7 @@ impl Builder<'_, '_, '_> {
         let set = self.program.op_results(op).next().and_then(|value| self.joined.get(&value));
         let Some(&set) = set else { return self.kernel(op, is_elementwise, true) };
         if let Some(&known) = self.kernel_of_joined.get(&set) {
-            self.graph.kernels[known as usize].is_elementwise &= is_elementwise;
+            self.graph.kernels[known as usize].is_elementwise |= is_elementwise;
             if let Some(fused) = &mut self.fused {
                 fused.push((known, op));
             }
@@ -42,6 +42,7 @@ impl Builder<'_, '_, '_> {
         let (fuses, is_sum) = (facts.has(Fact::FUSES), facts.has(Fact::SUM));
         let is_pointwise = facts.has(Fact::POINTWISE);
         let is_product = facts.has(Fact::PRODUCT);
+        let first = self.reads.len();
         self.num_walks += 1;
         for (index, value) in program.operands(op).enumerate() {
             let copy = copies.get(index).copied().unwrap_or(NONE);
@@ -81,8 +82,10 @@ impl Builder<'_, '_, '_> {
                     let is_elementwise = self.is_in_place(op);
                     let view = if is_product { self.view(op, index) } else { 0 };
                     self.reads.push((kernel, Read { is_elementwise, view, ..Read::whole(item) }));
-                } else if program.kind(op) == OpKind::While {
-                    // What is moved into the body reads its own operands there.
+                } else if program.kind(op) == OpKind::While
+                    || facts.has(Fact::EXPAND) && self.layouts.compiler().fuses_by_priority()
+                {
+                    // What is moved into the body reads its own operands there. On GPUs what is fused into a broadcast does.
                     self.walk(kernel, value, false);
                 }
             }
@@ -96,6 +99,40 @@ impl Builder<'_, '_, '_> {
                     }
                 }
             }
+        }
+        if program.kind(op) == OpKind::Reduce && !self.joined.is_empty() {
+            self.reduced.push((kernel, first..self.reads.len()));
+        }
+    }
+    /// In a kernel of several results one may be written over an operand that all others read elementwise, too; and one reduction,
+    /// which reads its operands before anything is written. Source: XLA's `GpuAliasInfo`.
+    pub(in crate::compilers::xla_cpu) fn merge_elementwise_reads(&mut self) {
+        let reduced = std::mem::take(&mut self.reduced);
+        let mut is_joined = vec![false; self.graph.kernels.len()];
+        self.kernel_of_joined.values().for_each(|&kernel| is_joined[kernel as usize] = true);
+        // Kernels with a reduction, and those in which nothing is written over an operand.
+        let (mut with_reduction, mut is_apart) = <(FxHashSet<u32>, FxHashSet<u32>)>::default();
+        for &(kernel, _) in &reduced {
+            if !with_reduction.insert(kernel) {
+                is_apart.insert(kernel);
+            }
+        }
+        let mut are_elementwise: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+        let mut reduced = reduced.into_iter().peekable();
+        for (at, (kernel, read)) in self.reads.iter().enumerate() {
+            while reduced.next_if(|(_, range)| range.end <= at).is_some() {}
+            let is_reduced = reduced.peek().is_some_and(|(_, range)| range.contains(&at));
+            if is_reduced || !is_joined[*kernel as usize] {
+                continue;
+            }
+            *are_elementwise.entry((*kernel, read.item)).or_insert(true) &= read.is_elementwise;
+            if !read.is_elementwise && self.graph.items[read.item as usize].made_by == *kernel {
+                is_apart.insert(*kernel);
+            }
+        }
+        for (kernel, read) in self.reads.iter_mut().filter(|it| is_joined[it.0 as usize]) {
+            read.is_elementwise = !is_apart.contains(kernel)
+                && are_elementwise.get(&(*kernel, read.item)) == Some(&true);
         }
     }
     /// Adds the items that `kernel`, that of a product, reads for this operand, where it computes the values `computed` itself.
@@ -119,6 +156,8 @@ impl Builder<'_, '_, '_> {
                 left.extend(program.operands(made_by));
             } else if self.item(value) != NONE {
                 self.reads.push((kernel, Read { view, ..Read::whole(self.item(value)) }));
+            } else {
+                self.walk(kernel, value, false);
             }
         }
     }

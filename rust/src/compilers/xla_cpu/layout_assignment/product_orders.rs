@@ -62,7 +62,8 @@ fn rewrite(program: &mut Program, originals: &mut Originals, first: Vec<OpId>) {
     for block in blocks {
         orders.rewrite(block);
     }
-    orders.restore();
+    let Orders { mut made, of, handled, .. } = orders;
+    made.restore(&of, &handled);
 }
 
 /// Ops that give their operand another form.
@@ -378,22 +379,5 @@ impl Orders<'_> {
             }
             _ => self.computed(op, by, order, MAX_DEPTH),
         }
-    }
-    /// Transposes what is read by ops that were not rewritten, and removes what nothing reads any more.
-    fn restore(mut self) {
-        let mut values: Vec<ValueId> = self.of.keys().copied().collect();
-        values.sort_unstable();
-        for value in values {
-            let program = self.program();
-            let mut users: Vec<OpId> = program.users(value).collect();
-            users.retain(|user| !self.handled.contains(user));
-            users.sort_unstable();
-            users.dedup();
-            if !users.is_empty() {
-                let turned = inverse(&self.of[&value]);
-                self.made.read_transposed(value, &turned, &users);
-            }
-        }
-        self.made.remove_unused();
     }
 }

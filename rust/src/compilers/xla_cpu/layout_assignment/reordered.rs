@@ -3,7 +3,10 @@
 use super::dim_orders::DimOrder;
 use crate::index::{OpId, TypeId, ValueId};
 use crate::inlining::call_inliner::Originals;
-use crate::ir::{int_array, InsertPoint, NewOp, OpTraits, Place, Program, ValueMap};
+use crate::ir::{int_array, InsertPoint, NewOp, OpKind, OpTraits, Place, Program, ValueMap};
+use crate::mlir::op_attribute;
+use crate::stablehlo::dims::DotDims;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The inverse of a permutation.
 pub fn inverse(order: &[usize]) -> DimOrder {
@@ -62,8 +65,80 @@ impl<'p> Reordered<'p> {
         let new = NewOp::new("stablehlo.transpose", &[value], &[ty]);
         self.insert(source, place, new.attr("permutation", dims(order)))
     }
+    /// Transposes the values in `of`, whose dims are in these orders, for ops that read them as they were, all but those in
+    /// `handled`; and removes what nothing reads any more.
+    pub fn restore(&mut self, of: &FxHashMap<ValueId, DimOrder>, handled: &FxHashSet<OpId>) {
+        let mut values: Vec<ValueId> = of.keys().copied().collect();
+        values.sort_unstable();
+        for value in values {
+            let mut users: Vec<OpId> = self.program.users(value).collect();
+            users.retain(|user| !handled.contains(user));
+            users.sort_unstable();
+            users.dedup();
+            let turned = inverse(&of[&value]);
+            let is_dot = |user: &OpId| self.program.kind(*user) == OpKind::DotGeneral;
+            if users.iter().filter(|user| is_dot(user)).count() > 1 {
+                let mut known = FxHashMap::default();
+                users.retain(|&user| self.read_by_dot(value, &turned, user, &mut known).is_none());
+            }
+            if !users.is_empty() {
+                self.read_transposed(value, &turned, &users);
+            }
+        }
+        self.remove_unused();
+    }
+    /// Lets `user`, if it is a dot, read `value`, each of whose former dims is at a place in `turned`, with batch dims first, and
+    /// contracting dims last on the left, before the others on the right. `known`: transposes of `value`.
+    ///
+    /// Source: XLA's `DotDecomposer`.
+    fn read_by_dot(
+        &mut self,
+        value: ValueId,
+        turned: &[usize],
+        user: OpId,
+        known: &mut FxHashMap<DimOrder, ValueId>,
+    ) -> Option<()> {
+        let made_by = self.program.defining_op(value)?;
+        if self.program.kind(user) != OpKind::DotGeneral {
+            return None;
+        }
+        let mut dims: DotDims =
+            DotDims::read(&op_attribute(self.program, user, "dot_dimension_numbers")?)?;
+        let mut slots = self.program.op_uses(user);
+        let mut own = slots.by_ref().filter(|&slot| self.program.used_value(slot) == value);
+        let (slot, None) = (own.next()?, own.next()) else { return None };
+        let is_left = self.program.operand(user, 0) == value;
+        let (batching, contracting) = if is_left {
+            (&mut dims.lhs_batching, &mut dims.lhs_contracting)
+        } else {
+            (&mut dims.rhs_batching, &mut dims.rhs_contracting)
+        };
+        let is_free = |dim: &usize| !batching.contains(dim) && !contracting.contains(dim);
+        let free: Vec<usize> = (0..turned.len()).filter(is_free).collect();
+        let (first, last) =
+            if is_left { (&free[..], &contracting[..]) } else { (&contracting[..], &free[..]) };
+        let parts = batching.iter().chain(first).chain(last);
+        let order: DimOrder = parts.map(|&dim| turned.get(dim).copied()).collect::<Option<_>>()?;
+        let (num_batching, num_first) = (batching.len(), first.len());
+        let start = if is_left { num_batching + num_first } else { num_batching };
+        for (place, dim) in (0..).zip(batching.iter_mut()) {
+            *dim = place;
+        }
+        for (place, dim) in (start..).zip(contracting.iter_mut()) {
+            *dim = place;
+        }
+        let new = known.get(&order).copied().unwrap_or_else(|| {
+            let place = self.program.place_after(made_by);
+            self.transposed_at(made_by, place, value, &order)
+        });
+        known.insert(order, new);
+        self.program.set_operand(slot, new);
+        self.program.set_attr(user, "dot_dimension_numbers", &dims.to_string());
+        self.program.update_types(user);
+        Some(())
+    }
     /// `value` transposed by `order` after it is made, for `users` to read.
-    pub fn read_transposed(&mut self, value: ValueId, order: &[usize], users: &[OpId]) {
+    fn read_transposed(&mut self, value: ValueId, order: &[usize], users: &[OpId]) {
         let Some(by) = self.program.defining_op(value) else { return };
         let place = self.program.place_after(by);
         let new = self.transposed_at(by, place, value, order);
@@ -171,7 +246,7 @@ impl<'p> Reordered<'p> {
         self.program.update_types(op);
     }
     /// Removes the ops that were made anew, if nothing uses them.
-    pub fn remove_unused(&mut self) {
+    fn remove_unused(&mut self) {
         let mut left = std::mem::take(&mut self.left);
         while let Some(op) = left.pop() {
             if self.program.is_erased(op)

@@ -74,6 +74,8 @@ pub struct Expression {
     /// Whether it has several ops, and whether one of them moves elements.
     pub is_fusion: bool,
     pub has_transpose: bool,
+    /// Whether its result is that of a transpose.
+    pub is_transpose: bool,
     /// The number of reductions that are emitted as such, and the bytes of shared memory.
     pub num_reductions: u32,
     pub shared_bytes: f64,
@@ -97,6 +99,7 @@ impl Expression {
             is_tileable: false,
             is_fusion: false,
             has_transpose: false,
+            is_transpose: false,
             num_reductions: 0,
             shared_bytes: 0.0,
             num_moving: 0,
@@ -235,6 +238,7 @@ impl Expression {
             is_tileable: self.is_tileable && producer.is_tileable,
             is_fusion: true,
             has_transpose: self.has_transpose || producer.has_transpose,
+            is_transpose: self.is_transpose,
             num_reductions: self.num_reductions + producer.num_reductions,
             shared_bytes: self.shared_bytes + producer.shared_bytes,
             num_moving: self.num_moving + producer.num_moving,

@@ -230,7 +230,13 @@ impl Transposed {
                 (minor_before.min(minor_after), minor_before.saturating_mul(minor_after));
             let is_tiled = least >= LEAST_TRANSPOSED
                 || least >= LEAST_TRANSPOSED_OF_LARGE && most >= LARGE_TRANSPOSED;
-            is_tiled.then_some(32.0 * 33.0 * element)
+            let mut places: Vec<usize> = groups.iter().map(|group| group.0).collect();
+            places.sort_unstable();
+            // The dim before the minor one of the result, if it is there in the operand, too.
+            let next = count.checked_sub(3).map(|at| at + 1);
+            let next = next.filter(|&at| groups[at].0 == places[at]).map_or(1, |at| groups[at].1);
+            packed_bytes(element, [next, minor_before, minor_after])
+                .or_else(|| is_tiled.then_some(32.0 * 33.0 * element))
         } else {
             let bits = element * 8.0 * minor_after as f64;
             let mut places: Vec<(usize, i64)> = groups.clone();
@@ -240,5 +246,41 @@ impl Transposed {
             is_tiled.then_some(32.0 * 33.0 * element * minor_after as f64)
         };
         Self { shared_bytes: shared, moves_minor }
+    }
+}
+
+/// Bytes of shared memory of a transpose of elements of less than four bytes, several of which are in a word of it; `None` if too few
+/// words are filled. The dims are the minor ones of operand and result, and the one before, if it stays there.
+///
+/// Source: XLA's `GetPackedTransposeTileSizes`.
+fn packed_bytes(element: f64, [next, before, after]: [i64; 3]) -> Option<f64> {
+    if !(0.5..4.0).contains(&element) {
+        return None;
+    }
+    let packed = (4.0 / element) as i64;
+    let width = 32 * packed;
+    let (tile, rows) = (before.min(width), after.min(width));
+    let columns = next.min(width / tile.max(1)) * tile;
+    let is_whole = |size: i64| size % packed == 0;
+    let is_filled = rows.min(columns) >= 10 * packed;
+    (is_filled && is_whole(rows) && is_whole(columns) && is_whole(after % rows))
+        .then_some((width * 128) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Transposed;
+
+    #[test]
+    fn elements_of_two_bytes_are_tiled_if_they_fill_words() {
+        let tiled = |sizes: &[i64], order: &[usize], element: f64| {
+            Transposed::of(sizes, order, element).shared_bytes
+        };
+        let scores = [4, 2048, 2048, 4];
+        assert_eq!(tiled(&scores, &[0, 3, 2, 1], 2.0), Some(8192.0));
+        assert_eq!(tiled(&scores, &[0, 3, 2, 1], 4.0), None);
+        // Too few columns: the dim before the minor one moves.
+        assert_eq!(tiled(&scores, &[0, 1, 3, 2], 2.0), None);
+        assert_eq!(tiled(&[64, 64], &[1, 0], 4.0), Some(32.0 * 33.0 * 4.0));
     }
 }

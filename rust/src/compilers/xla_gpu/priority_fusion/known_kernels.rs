@@ -288,12 +288,13 @@ fn write(node: &Node, nodes: &[Node], key: &mut Vec<u32>) {
         is_tileable,
         is_fusion,
         has_transpose,
+        is_transpose,
         num_reductions,
         shared_bytes,
         num_moving,
         updated,
     } = &node.expression;
-    let flags = [has_reduction, is_tileable, is_fusion, has_transpose];
+    let flags = [has_reduction, is_tileable, is_fusion, has_transpose, is_transpose];
     let flags = flags.iter().fold(0, |flags, &&flag| flags << 1 | u32::from(flag));
     let place = |wanted: u32| {
         let place = uses.iter().position(|used| used.node == wanted);

@@ -1,7 +1,9 @@
 //! Multi-output fusion: kernels over equally many elements that share an operand (siblings), or that are producer and consumer,
 //! become one kernel that writes all their results.
 //!
-//! Source: XLA's `MultiOutputFusion`.
+//! Transposes in loops are not in one kernel with reductions or tiled transposes.
+//!
+//! Source: XLA's `MultiOutputFusion` and `FusionHeroesAreCompatible`.
 
 use super::can_fuse::{MAX_OPERANDS, MAX_REDUCTIONS, SHARED_BYTES};
 use super::expression::NONE;
@@ -86,8 +88,16 @@ impl Groups<'_> {
         let mut siblings = self.reading(parent);
         siblings.retain(|&group| self.is_root(group) && self.has_readers(group));
         siblings.truncate(MAX_SIBLINGS);
-        // Several results first, then fusions, then single ops.
-        siblings.sort_by_key(|&group| std::cmp::Reverse(self.rank(group)));
+        if siblings.len() < 2 {
+            return;
+        }
+        // Several results first, then fusions, then single ops; of these, as dumped programs show, tiled transposes before others.
+        siblings.sort_by_key(|&group| {
+            let hero = self.hero(group);
+            let is_transpose =
+                is_untiled(hero) || matches!(hero.expression.hero, Hero::Transpose(_));
+            (std::cmp::Reverse(self.rank(group)), !is_transpose, is_untiled(hero))
+        });
         let mut at = 0;
         while at < siblings.len() {
             let one = siblings[at];
@@ -171,14 +181,15 @@ impl Groups<'_> {
     /// The member that decides how the kernel is emitted: a reduction or a transpose, if there is one.
     fn hero(&self, group: u32) -> &Node {
         let members = &self.members[group as usize];
-        let is_special = |at: &&u32| {
-            matches!(self.node(**at).expression.hero, Hero::Reduction(_) | Hero::Transpose(_))
-        };
+        let is_special = |at: &&u32| is_tiled(self.node(**at));
         self.node(*members.iter().find(is_special).unwrap_or(&members[0]))
     }
     /// Whether two kernels iterate over equally many elements and have compatible heroes, and the merged kernel is not too large.
     fn are_compatible(&self, one: u32, other: u32) -> bool {
         let [first, second] = [one, other].map(|group| self.hero(group));
+        if is_untiled(first) && is_tiled(second) || is_tiled(first) && is_untiled(second) {
+            return false;
+        }
         let goes = match (first.expression.hero, second.expression.hero) {
             (Hero::Reduction(left), Hero::Reduction(right)) => left == right,
             (Hero::Transpose(left), Hero::Transpose(right)) => left.to_bits() == right.to_bits(),
@@ -213,6 +224,14 @@ impl Groups<'_> {
         self.members[one as usize].extend(moved.iter().copied());
         true
     }
+}
+
+/// Whether threads read what `node` reads in the order of its reduction or transpose, or for each element of its transpose.
+const fn is_tiled(node: &Node) -> bool {
+    matches!(node.expression.hero, Hero::Reduction(_) | Hero::Transpose(_))
+}
+fn is_untiled(node: &Node) -> bool {
+    node.expression.is_transpose && node.expression.hero == Hero::Loop
 }
 
 /// Whether other kernels can compute `node` in a loop and write it as a further output.

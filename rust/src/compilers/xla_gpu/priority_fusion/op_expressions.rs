@@ -155,6 +155,7 @@ impl Nodes<'_, '_, '_> {
             return false;
         };
         let found = Transposed::of(sizes, order, element);
+        made.is_transpose = true;
         made.has_transpose = found.shared_bytes.is_some() || found.moves_minor;
         if let Some(bytes) = found.shared_bytes {
             (made.hero, made.shared_bytes) = (Hero::Transpose(bytes), bytes);

@@ -302,6 +302,7 @@ mod tests {
                 (made.hero, made.size) = (self.hero(), self.of(&[1.0, 3.0]));
                 made.num_moving = self.below(2) as u32;
                 made.has_transpose = self.below(4) == 0;
+                made.is_transpose = made.has_transpose && self.is();
                 made.has_reduction = self.below(4) == 0;
                 if matches!(made.hero, Hero::Reduction(_)) {
                     made.num_reductions = 1 + self.below(2) as u32;
