@@ -288,7 +288,7 @@ impl PyFigures {
         }
         let computation = |&kind: &usize| Computation {
             seconds: work[kind],
-            is_product: self.work.keys[kind].unit.computes_in_chunks(),
+            is_product: self.work.keys[kind].unit.product().is_some(),
         };
         let transfer = |&(seconds, stream, chunks): &(f64, usize, f64)| Transfer {
             seconds,

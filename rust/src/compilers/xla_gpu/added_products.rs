@@ -1,5 +1,5 @@
 //! Sums of a product and an array that nothing else reads, such as gradients that a loop adds up: the library for products adds to what
-//! is there.
+//! is there, which it reads after it has computed.
 //!
 //! Source: XLA's `GemmRewriter` (`FuseMatrixBiasAdd`).
 
@@ -9,38 +9,23 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
 
-/// Makes one kernel of each product among `rows` and the kernel that only adds another array to its result, which nothing else reads.
-pub fn add_to_products(program: &Program, works: &mut Works<'_>, rows: &mut Vec<KernelRow>) {
-    let mut products: FxHashMap<OpId, usize> = FxHashMap::default();
-    for (row, at) in rows.iter().zip(0..) {
+/// Leaves of each kernel among `rows` that only adds another array to the result of a product what that product reads after it has
+/// computed: the other array. The sum is written where the product would be.
+pub fn add_to_products(program: &Program, works: &mut Works<'_>, rows: &mut [KernelRow]) {
+    let mut written: FxHashMap<OpId, (u128, u128)> = FxHashMap::default();
+    for row in rows.iter() {
         if !row.is_copy && program.kind(row.op) == OpKind::DotGeneral {
-            products.insert(row.op, at);
+            written.insert(row.op, (row.runs, row.written));
         }
     }
-    let mut is_added = vec![false; rows.len()];
-    for at in 0..rows.len() {
-        let Some(dot) = only_adds_to(program, works, &rows[at]) else { continue };
-        let Some(&product) = products.get(&dot).filter(|&&product| !is_added[product]) else {
-            continue;
-        };
-        let sum = rows[at].clone();
-        let row = &mut rows[product];
-        if row.runs != sum.runs || sum.written < row.written {
-            continue;
+    for row in rows {
+        let Some(dot) = only_adds_to(program, works, row) else { continue };
+        if written.get(&dot) == Some(&(row.runs, row.written)) {
+            row.read = row.read.saturating_sub(row.written);
+            row.cached = row.cached.min(row.read);
+            row.written = 0;
         }
-        let other = sum.read.saturating_sub(row.written);
-        row.accessed = row.accessed.saturating_add(other.saturating_add(sum.written));
-        row.accessed = row.accessed.saturating_sub(row.written);
-        row.read = row.read.saturating_add(other);
-        row.written = sum.written;
-        row.fused.push(sum.op);
-        row.fused.extend(sum.fused);
-        is_added[at] = true;
-        // Another sum would be of the result of this one.
-        products.remove(&dot);
     }
-    let mut is_left = is_added.into_iter().map(|is_added| !is_added);
-    rows.retain(|_| is_left.next() == Some(true));
 }
 
 /// The product to whose result `row` adds one other array, and does nothing else.

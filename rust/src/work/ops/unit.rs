@@ -116,11 +116,6 @@ impl Unit {
             _ => self.product().map(Product::as_array),
         }
     }
-    /// Whether it computes chunk by chunk along with a collective of its operand or result: a product, unless it is grouped, as XLA's
-    /// windowed einsums are those of dots.
-    pub const fn computes_in_chunks(self) -> bool {
-        matches!(self, Self::Product(_) | Self::Convolution(_))
-    }
     /// Whether the unit of `op` depends on its shapes.
     pub fn reads_shapes(program: &Program, op: OpId) -> bool {
         matches!(
