@@ -12,6 +12,9 @@ import pytest
 import shardcore
 import shardcore.jax
 
+DISPATCH = 1.3e-5
+"""Seconds that JAX takes to dispatch an op, which are in the measured time."""
+
 _Op = tuple[Callable[..., Any], tuple[Any, ...], float]
 
 
@@ -60,7 +63,7 @@ def cost_of(function: Callable[..., Any], *arguments: Any, chip: str = "h100") -
 def test_an_op_takes_what_it_took(name: str) -> None:
     function, arguments, took = OPS[name]
     cost = cost_of(function, *arguments)
-    assert cost.step_seconds == pytest.approx(took, rel=0.2)
+    assert cost.step_seconds + DISPATCH == pytest.approx(took, rel=0.2)
     assert cost.step_seconds_lower <= took
 
 
