@@ -89,7 +89,7 @@ def test_arguments_and_donated_outputs_are_those_of_xla(name: str) -> None:
     assert cost.compiler == "xla-gpu"
     assert max(point.bytes for point in cost.memory_timeline().points) == cost.peak_bytes
     assert sum(value.bytes for value in cost.live_at_peak) == cost.peak_bytes
-    assert all(kernel.count > 0 and kernel.seconds >= 0 for kernel in cost.kernels)
+    assert all(kernel.count >= 0 and kernel.seconds >= 0 for kernel in cost.kernels)
 
 
 @pytest.mark.parametrize("name", [*FUSED, *CARRIED, *REWRITTEN, *OVERWRITTEN, *UNREAD, *TRANSPOSED])

@@ -25,17 +25,19 @@ def test_intervals_hold() -> None:
     assert sum(inside) >= 0.85 * len(inside)
 
 
-def test_the_interval_is_that_of_the_errors() -> None:
+def test_the_interval_is_at_least_that_of_the_errors() -> None:
     own = [step for step in steps() if step.chip == "h100"]
     known = hardware("h100").measured["one"]
     ratios = [step.step_seconds / step.cost().step_seconds for step in own]
-    assert (known.runs, known.spread) == (len(own), pytest.approx(spread(ratios), abs=0.01))
+    # The last rule was made of these steps: without it their spread was that of the interval.
+    assert known.runs == len(own)
+    assert spread(ratios) <= known.spread <= 0.1
 
 
 def test_estimates_are_near() -> None:
     misses = sorted(abs(step.cost().step_seconds / step.step_seconds - 1) for step in steps())
-    assert misses[len(misses) // 2] <= 0.1
-    assert misses[-1] <= 0.25
+    assert misses[len(misses) // 2] <= 0.05
+    assert misses[-1] <= 0.1
 
 
 @pytest.mark.parametrize("step", steps(), ids=lambda step: step.program)

@@ -17,9 +17,9 @@ PRODUCT = """func.func @main(%x: tensor<8192x8192xbf16>) -> tensor<8192x8192xbf1
       : (tensor<8192x8192xbf16>, tensor<8192x8192xbf16>) -> tensor<8192x8192xbf16>
   return %0 : tensor<8192x8192xbf16>
 }"""
-SUM = """func.func @main(%x: tensor<8192x8192xf32>) -> tensor<8192x8192xf32> {
-  %0 = stablehlo.add %x, %x : tensor<8192x8192xf32>
-  return %0 : tensor<8192x8192xf32>
+SUM = """func.func @main(%x: tensor<16384x16384xf32>) -> tensor<16384x16384xf32> {
+  %0 = stablehlo.add %x, %x : tensor<16384x16384xf32>
+  return %0 : tensor<16384x16384xf32>
 }"""
 
 

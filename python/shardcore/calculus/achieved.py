@@ -44,6 +44,7 @@ _TIMES = (
     "link_step_seconds",
     "network_step_seconds",
     "step_seconds",
+    "column_seconds",
 )
 
 
@@ -81,7 +82,9 @@ class Achieved:
     transcendental_flops: float = 1.0
     """How many FLOPs of ``vector_flops`` a transcendental counts as."""
     sort_flops: float = math.inf
-    """Comparisons per second in sorts."""
+    """Comparisons per second in sorts; on GPUs those of a sorting network."""
+    column_seconds: float = 0.0
+    """Seconds of each column of a factorization, one after the other, on GPUs."""
     memory: float = 1.0
     """The share of the memory bandwidth for data in order."""
     scattered: float = 1.0

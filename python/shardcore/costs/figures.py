@@ -18,7 +18,7 @@ class KernelKind(NamedTuple):
     unit: str
     """The unit that computes them; see :class:`WorkKind`."""
     sizes: tuple[int, int, int, int] | None
-    """For a product: batch, rows, columns, and the contracting size."""
+    """As :attr:`WorkKind.sizes`."""
     flops: int
     transcendentals: int
     read_bytes: int
@@ -38,10 +38,13 @@ class WorkKind(NamedTuple):
     dtype: str | None
     """The element type of the computation, as MLIR writes it."""
     unit: str
-    """What computes them: ``product``, ``convolution``, ``kernel``, ``vector``, ``sort``, or
-    ``scattered`` for ops that read or write out of order."""
+    """What computes them: ``product``, ``convolution``, ``kernel``, ``vector``, ``sort``,
+    ``transform``, ``columns`` for factorizations, ``windows`` for reductions of windows, ``rows``
+    for kernels that hold rows between a reduction and what reads its result, or ``scattered`` for
+    ops that read or write out of order."""
     sizes: tuple[int, int, int, int] | None
-    """For a product: batch, rows, columns, and the contracting size."""
+    """For a product: batch, rows, columns, and the contracting size. For a sort, a transform
+    or columns: the number of lines, their length, the arrays or dims, and 1."""
     flops: int
     transcendentals: int
     host_flops: int

@@ -35,7 +35,7 @@ class Kernel:
     seconds: float
     """Seconds at achieved rates; for a collective, at the full bandwidth of its links."""
     count: int
-    """The number of runs."""
+    """The number of runs; 0 in the condition of a loop on a GPU whose trips the host counts."""
     is_copy: bool
     """Whether it only copies or rearranges an operand of the op."""
     is_collective: bool

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from shardcore.calculus.dtypes import is_dtype
 from shardcore.calculus.hardware import Hardware
+from shardcore.costs.compilers import compiler_of
 from shardcore.costs.figures import KernelKind, WorkKind
 
 _MOST_TIMES = 1 << 14
@@ -22,8 +23,20 @@ MATRIX_UNITS = ("product", "convolution", *GROUPED)
 OUT_OF_ORDER = ("scattered", "sort")
 """The ops that read or write out of order."""
 
-IN_ORDER = ("vector", "kernel")
+IN_ORDER = ("vector", "rows", "windows", "columns", "transform", "kernel")
 """The kernels of GPUs and CPUs that read and write in order."""
+
+_LINE = 4096
+"""The elements of a line that a GPU sorts or transforms in its shared memory: 32 KiB of complex
+numbers, or of keys with their indices."""
+
+_WINDOW_FLOPS = 5
+"""The instructions of a GPU for each FLOP over a window: where the element is, whether it is there,
+and to load it. Those of a cumulative sum on an H100."""
+
+_RADIX_PASSES = 16
+"""The passes over the memory that a radix sort takes as long as, which GPUs do where a single line
+is so long that a network takes longer: 8 to 16 billion keys a second on an H100."""
 
 
 class Times(NamedTuple):
@@ -62,6 +75,7 @@ class Rates:
     def __init__(self, chip: Hardware, num_devices: int, *, in_cache: bool = False) -> None:
         self.chip = chip
         self._in_cache = in_cache
+        self._is_gpu = compiler_of(chip, None) == "xla-gpu"
         self._sustained = chip.achieved.sustained if num_devices > 1 else 1.0
         self._known: dict[str | None, tuple[float, float]] = {}
         self._times = _known_times(chip, self._sustained, in_cache)
@@ -95,14 +109,16 @@ class Rates:
         """The times of an op if the compiler's kernels are unknown."""
         compute, memory = self._peak(kind, kind.bytes)
         # An elementwise op may be fused into its producer or users.
-        least = 0 if kind.unit == "vector" else max(0, kind.bytes - self.chip.cache_bytes)
+        least = (
+            0 if kind.unit in ("vector", "windows") else max(0, kind.bytes - self.chip.cache_bytes)
+        )
         peak = max(compute, memory)
         shares = self.chip.achieved
         in_order = kind.unit not in OUT_OF_ORDER
         at = memory / (shares.memory if in_order else shares.scattered)
         if self._in_cache:
             least, at = 0, self._from_cache(kind.bytes, kind.unit)
-        achieved = max(self._compute(kind, compute), at)
+        achieved = self._together(kind, compute, at)
         # Ops without traffic are fused into others, so they have no launch of their own.
         achieved += shares.op_seconds if kind.bytes else 0.0
         return Times(compute, memory, least / self.chip.hbm_bytes_per_second, peak, achieved)
@@ -122,10 +138,37 @@ class Rates:
         elif kind.cached_bytes:
             at += kind.cached_bytes / chip.cache_bytes_per_second
         peak = max(compute, memory)
-        achieved = max(self._compute(kind, compute), at) + shares.op_seconds
-        if kind.sizes is not None:
+        achieved = self._together(kind, compute, at) + shares.op_seconds
+        if kind.sizes is not None and kind.unit in MATRIX_UNITS:
             achieved += shares.group_seconds * (kind.sizes[0] - 1)
         return Times(compute, memory, least / chip.hbm_bytes_per_second, peak, achieved)
+
+    def _together(self, kind: WorkKind | KernelKind, peak: float, moved: float) -> float:
+        """Seconds of a kernel that computes for ``peak`` seconds at the peak, and whose traffic
+        takes ``moved`` in one pass, at achieved rates.
+        """
+        compute = self._compute(kind, peak)
+        if self._is_gpu and kind.sizes is not None:
+            _, length, times, _ = kind.sizes
+            if kind.unit == "columns":
+                return max(compute, moved) + length * self.chip.achieved.column_seconds
+            if kind.unit == "transform":
+                return max(compute, moved * times * (1 if length <= _LINE else 2))
+            if kind.unit == "sort":
+                return self._sorted(kind.sizes, moved)
+        # One row after the other, with little else on the same multiprocessor.
+        return compute + moved if kind.unit == "rows" else max(compute, moved)
+
+    def _sorted(self, sizes: tuple[int, int, int, int], moved: float) -> float:
+        """Seconds of a sorting network, whose stages within a line of shared memory are one pass of
+        ``moved`` seconds."""
+        count, length, _, _ = sizes
+        steps = (length - 1).bit_length()
+        compared = count * 2.0**steps / 2 * steps * (steps + 1) / 2
+        beyond = max(0, steps - (_LINE - 1).bit_length())
+        passes = 1 + beyond * (beyond + 3) // 2
+        network = max(compared / self.chip.achieved.sort_flops, moved * passes)
+        return min(network, moved * _RADIX_PASSES) if count == 1 else network
 
     def _from_cache(self, moved: int, unit: str) -> float:
         """Seconds of ``moved`` bytes of cache traffic; out-of-order access loses the same share as
@@ -159,7 +202,12 @@ class Rates:
             return max(peak, min(peak / share, kind.flops / shares.vector_flops))
         if kind.unit == "kernel":
             return peak / shares.kernels
+        if kind.unit == "transform" and self._is_gpu:
+            # Far fewer than XLA counts, and fewer than the traffic takes.
+            return 0.0
         work = kind.flops + shares.transcendental_flops * kind.transcendentals
+        if kind.unit == "windows" and self._is_gpu:
+            work *= _WINDOW_FLOPS
         if kind.unit == "sort":
             return max(peak, work / min(shares.sort_flops, shares.vector_flops))
         return max(peak, work / shares.vector_flops)

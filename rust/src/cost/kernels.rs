@@ -6,9 +6,10 @@ use super::local::Local;
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::compilation::{ChipFacts, Known, Target};
 use crate::compilers::target::Compiler;
-use crate::compilers::xla_cpu::kernel_rows::kernel_rows;
+use crate::compilers::xla_cpu::kernel_rows::{kernel_rows, KernelRow};
+use crate::compilers::xla_gpu::added_products::add_to_products;
 use crate::error::Span;
-use crate::index::{FuncId, Id, OpId, StrId};
+use crate::index::{FuncId, Id, OpId, StrId, ValueId};
 use crate::ir::Program;
 use crate::work::cached::{Outcome, Works};
 use crate::work::execution::Execution;
@@ -93,7 +94,10 @@ fn kernels(
 ) -> Vec<Kernel> {
     let donated = donated_of_entry(program, works, entry, compiler);
     let target = Target { compiler, facts, space: Some(Space::Device), known };
-    let rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
+    let mut rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
+    if compiler.fuses_by_priority() {
+        add_to_products(program, works, &mut rows);
+    }
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {
         let family = works.family(row.op);
@@ -104,8 +108,11 @@ fn kernels(
             row.is_copy && compiler.transposes_in_loops() && works.unit(row.op).product().is_some();
         let mut unit = if is_strided { Unit::Scattered } else { Unit::default() };
         let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
+        let holds_rows =
+            compiler.fuses_by_priority() && !row.is_copy && holds_rows(program, works, &row);
         for (at, &op) in computed.iter().chain(&row.fused).enumerate() {
-            work = work.plus(work_of(works, op));
+            let is_rotated = compiler.fuses_by_priority() && is_part_of_rotation(program, op);
+            work = work.plus(if is_rotated { Work::default() } else { work_of(works, op) });
             let other = works.unit(op);
             // A product takes in what it reads, or what is done to its result.
             let is_hardest = unit.product().is_none() && unit != Unit::Kernel;
@@ -115,6 +122,9 @@ fn kernels(
             if compiler.transposes_in_loops() && unit == Unit::Vector && other == Unit::Scattered {
                 unit = other;
             }
+        }
+        if holds_rows && unit == Unit::Vector {
+            unit = Unit::Rows;
         }
         let ops = std::iter::once(row.op).chain(row.fused);
         kernels.push(Kernel {
@@ -134,6 +144,63 @@ fn kernels(
         });
     }
     kernels
+}
+
+/// Whether a kernel that computes `root` and `fused` holds rows between a reduction and what reads its result, together with an
+/// operand that is smaller than these rows and is the same for several of them. Such a kernel holds as many rows at a time as fit into
+/// the registers, so that it computes while it does not read.
+///
+/// Source: tiles that XLA for GPUs chooses: 16,384 elements for such a kernel or a reduction of one, else a row.
+fn holds_rows(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> bool {
+    let (root, fused) = (row.op, &row.fused);
+    let is_reduce = |op: OpId| program.op_name(op) == "stablehlo.reduce";
+    let whole = if is_reduce(root) {
+        program.operands(root).next()
+    } else {
+        program.op_results(root).next()
+    };
+    let largest = whole.map_or(0, |it| works.tensors.of(it).elements);
+    let is_inside = |op: OpId| op == root || fused.contains(&op);
+    let is_read_inside = |reduce: OpId| {
+        let mut open: Vec<OpId> =
+            program.op_results(reduce).flat_map(|it| program.users(it)).collect();
+        while let Some(user) = open.pop() {
+            if is_inside(user) {
+                return true;
+            }
+            if program.op_name(user) == "stablehlo.reshape" {
+                open.extend(program.op_results(user).flat_map(|it| program.users(it)));
+            }
+        }
+        false
+    };
+    let mut elements = |value: Option<ValueId>| value.map_or(0, |it| works.tensors.of(it).elements);
+    let mut reductions = fused.iter().copied().filter(|&op| is_reduce(op));
+    let held = reductions
+        .find(|&op| elements(program.operands(op).next()) == largest && is_read_inside(op));
+    let Some(held) = held else { return false };
+    let rows = elements(program.op_results(held).next());
+    // A mask or a scale, which is read, or computed of where it is.
+    let mut is_shared = |op: OpId| {
+        let size = elements(program.operands(op).next());
+        let is_broadcast = program.op_name(op) == "stablehlo.broadcast_in_dim";
+        is_broadcast && size != rows && (2..largest).contains(&size)
+    };
+    is_reduce(root) || (1..largest).contains(&row.smallest) || fused.iter().any(|&op| is_shared(op))
+}
+
+/// Whether `op` is one of the shifts of a rotation, `or` of one to the left and one to the right, which GPUs compute in one
+/// instruction.
+fn is_part_of_rotation(program: &Program, op: OpId) -> bool {
+    let is_shift = |op: OpId| {
+        let name = program.op_name(op);
+        matches!(name, "stablehlo.shift_left" | "stablehlo.shift_right_logical")
+    };
+    let is_rotation = |user: OpId| {
+        let mut made_by = program.operands(user).map(|value| program.defining_op(value));
+        program.op_name(user) == "stablehlo.or" && made_by.all(|it| it.is_some_and(is_shift))
+    };
+    is_shift(op) && program.op_results(op).all(|it| program.users(it).all(is_rotation))
 }
 
 /// The work of one run of `op`; zero if it is not known.
@@ -178,7 +245,8 @@ impl KernelsOfOps {
             let is_product = kernel.kind.unit.product().is_some() && !kernel.is_copy;
             let mut ops = kernel.ops.iter().map(|&(op, _)| op);
             let first = ops.clone().next();
-            if let Some(op) = ops.find(is_main).filter(|_| is_product).or(first) {
+            let op = ops.find(is_main).filter(|_| is_product).or(first);
+            if let Some(op) = op.filter(|_| kernel.runs > 0) {
                 kinds.entry(op).or_default().push(kernel.kind);
             }
         }

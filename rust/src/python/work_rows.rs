@@ -9,15 +9,15 @@ use crate::work::ops::Work;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The sizes of a matrix product: batch, rows, columns, contracted.
+/// The sizes of a matrix product: batch, rows, columns, contracted; or [`Unit::sizes`] of others.
 type Sizes = (u128, u128, u128, u128);
 
-/// A kind of kernel: element type, compute unit, the sizes of a matrix product, FLOPs,
+/// A kind of kernel: element type, compute unit, its sizes, FLOPs,
 /// transcendentals, bytes read, the part of these that the cache has, and bytes written.
 pub(super) type KernelKindRow<'a> =
     (Option<&'a str>, &'static str, Option<Sizes>, u128, u128, u128, u128, u128);
 
-/// A kind of op: element type, compute unit, the sizes of a matrix product, FLOPs, transcendentals,
+/// A kind of op: element type, compute unit, its sizes, FLOPs, transcendentals,
 /// FLOPs on hosts only, bytes, whether they are collectives, and the kernels that start with them
 /// if the compiler's kernels are modelled.
 pub(super) type WorkRow<'a, 'py> = (
@@ -32,9 +32,9 @@ pub(super) type WorkRow<'a, 'py> = (
     Option<Bound<'py, PyTuple>>,
 );
 
-/// The sizes of a matrix product; `None` for other work.
-fn product_sizes(unit: Unit) -> Option<Sizes> {
-    let [batch, rows, columns, summed] = unit.product()?.as_array();
+/// What the time of `unit` depends on, if that is more than traffic and FLOPs.
+fn sizes(unit: Unit) -> Option<Sizes> {
+    let [batch, rows, columns, summed] = unit.sizes()?;
     Some((batch, rows, columns, summed))
 }
 
@@ -51,7 +51,7 @@ pub(super) fn work_row<'a, 'py>(
     Ok((
         dtype(program, kind.element),
         kind.unit.as_str(),
-        product_sizes(kind.unit),
+        sizes(kind.unit),
         flops,
         transcendentals,
         only_on_hosts,
@@ -66,7 +66,7 @@ pub(super) fn kernel_row<'a>(program: &'a Program, kernel: &KernelKind) -> Kerne
     (
         dtype(program, kernel.element),
         kernel.unit.as_str(),
-        product_sizes(kernel.unit),
+        sizes(kernel.unit),
         kernel.work.flops,
         kernel.work.transcendentals,
         kernel.read,

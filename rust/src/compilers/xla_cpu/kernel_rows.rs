@@ -1,7 +1,7 @@
 //! The kernels of a program as rows: the ops of each, and the bytes that it reads and writes.
 
 use crate::compilers::compilation::{Kept, Target};
-use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_apart, Write};
+use crate::compilers::xla_cpu::copy_insertion::reads_before_writes::{are_read_after, Write};
 use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -9,6 +9,7 @@ use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
 use crate::compilers::xla_cpu::Blocks;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
+use crate::stablehlo::trips::trip_count;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
@@ -29,9 +30,11 @@ pub struct KernelRow {
     pub cached: u128,
     /// Bytes that each run writes.
     pub written: u128,
+    /// The elements of the smallest array that it reads, except scalars.
+    pub smallest: u128,
     /// The bytes that XLA's analysis counts for each run, if they are asked for.
     pub accessed: u128,
-    /// The number of runs.
+    /// The number of runs; 0 if it is compiled, and the host does without it.
     pub runs: u128,
 }
 
@@ -95,7 +98,8 @@ pub fn kernel_rows(
             let (graph, donations) =
                 if is_entry { blocks.entry_graph(block, donated) } else { blocks.graph_of(block) };
             blocks.add_rows(block, &graph, Cache::new(cached), &mut rows);
-            if target.compiler.fuses_by_priority() && blocks.is_loop(block) {
+            let is_carried = blocks.is_loop(block) && !blocks.is_counted(block);
+            if target.compiler.fuses_by_priority() && is_carried {
                 blocks.add_carried(block, &graph, &mut rows);
             }
             if is_entry {
@@ -135,7 +139,7 @@ impl Blocks<'_, '_, '_> {
         for (kernel, op) in fused {
             fused_into.entry(kernel).or_default().push(op);
         }
-        let runs = self.execution.times(block);
+        let runs = if self.is_counted(block) { 0 } else { self.execution.times(block) };
         let numbered = || graph.kernels.iter().zip(0..);
         if runs > 1 && self.is_loop(block) {
             for (kernel, at) in numbered() {
@@ -160,8 +164,35 @@ impl Blocks<'_, '_, '_> {
             let fused = fused_into.remove(&kernel.built).unwrap_or_default();
             let is_copy = !kernel.is_op;
             let op = kernel.op;
-            rows.push(KernelRow { op, fused, is_copy, read, cached, written, accessed, runs });
+            let mut elements = |item: u32| {
+                self.builder.works.tensors.of(graph.items[item as usize].value).elements
+            };
+            let sizes = graph.reads(at).iter().map(|read| elements(read.item));
+            let smallest = sizes.filter(|&size| size > 1).min().unwrap_or_default();
+            rows.push(KernelRow {
+                op,
+                fused,
+                is_copy,
+                read,
+                cached,
+                written,
+                smallest,
+                accessed,
+                runs,
+            });
         }
+    }
+    /// Whether `block` is the condition of a loop whose trips are known, which XLA for GPUs counts on the host.
+    ///
+    /// Source: XLA's `WhileThunk`.
+    fn is_counted(&self, block: BlockId) -> bool {
+        let program = self.builder.program;
+        let op = program.block_parent_op(block);
+        let condition = program.op_regions(op).next();
+        self.builder.layouts.compiler().fuses_by_priority()
+            && program.kind(op) == OpKind::While
+            && condition.is_some_and(|region| program.region_blocks(region).any(|it| it == block))
+            && trip_count(program, op).is_some()
     }
     /// Adds the copies of what a loop carries: a value that is computed while the one of the trip before is still read is copied into
     /// the buffer of that at the end of the trip.
@@ -195,12 +226,13 @@ impl Blocks<'_, '_, '_> {
                 && read.is_elementwise
                 && graph.makes(kernel).iter().any(is_as_large)
         };
-        let are_apart = are_read_apart(graph, &writes, is_in_place);
-        let apart = writes.iter().zip(are_apart).filter(|(_, reader)| reader.is_some());
+        // Others are read before the write, by an edge of control.
+        let are_after = are_read_after(graph, &writes, is_in_place);
+        let after = writes.iter().zip(are_after).filter(|(_, is_after)| *is_after);
         // What takes the place of another argument is copied before that is overwritten.
-        let apart: Vec<u32> = apart.map(|(write, _)| write.over).collect();
+        let after: Vec<u32> = after.map(|(write, _)| write.over).collect();
         let rotated = copied.clone();
-        copied.extend(apart.into_iter().filter(|over| !rotated.contains(over)));
+        copied.extend(after.into_iter().filter(|over| !rotated.contains(over)));
         let runs = self.execution.times(block);
         let op = self.builder.program.last_op(block);
         for item in copied.into_iter().filter(|&item| bytes(item) > 0) {
@@ -212,6 +244,7 @@ impl Blocks<'_, '_, '_> {
                 read: bytes,
                 cached: 0,
                 written: bytes,
+                smallest: 0,
                 accessed: bytes.saturating_mul(2),
                 runs,
             });

@@ -2,6 +2,7 @@
 //!
 //! Each file is named after the pass that it models.
 
+pub mod added_products;
 pub mod dot_merger;
 pub mod latency_estimator;
 pub mod latency_hiding_scheduler;

@@ -4,7 +4,43 @@ use super::contract;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
 use crate::rules::SignatureView;
-use crate::work::ops::contract::{Groups, Product};
+use crate::work::ops::contract::{product, Groups, Product};
+
+/// The lines along which an op sorts or transforms an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lines {
+    /// Their number.
+    pub count: u128,
+    /// The elements of each.
+    pub length: u128,
+    /// The dims that a transform works along, one after the other; the arrays that a sort moves; 1 for columns.
+    pub times: u128,
+}
+
+impl Lines {
+    /// Those of a `sort`.
+    fn of_sort(view: &SignatureView<'_>) -> Option<Self> {
+        let shape = view.operand(0)?;
+        let last = shape.len().checked_sub(1)?;
+        let length = shape.get(view.dim("dimension").unwrap_or(last))?;
+        let length = u128::from(length.unsigned_abs()).max(1);
+        let count = product(shape) / length;
+        Some(Self { count, length, times: view.num_operands() as u128 })
+    }
+    /// Those of a `cholesky` or a `triangular_solve`: the columns of square matrices.
+    fn of_columns(view: &SignatureView<'_>) -> Option<Self> {
+        let shape = view.operand(0)?;
+        let length = u128::from(shape.last()?.unsigned_abs()).max(1);
+        Some(Self { count: product(shape) / length / length, length, times: 1 })
+    }
+    /// Those of an `fft`, by its longest dim.
+    fn of_transform(view: &SignatureView<'_>) -> Option<Self> {
+        let lengths = view.dims("fft_length")?;
+        let length = lengths.iter().copied().max()?.max(1) as u128;
+        let elements = product(view.operand(0)?).max(product(view.result(0)?));
+        Some(Self { count: elements / length, length, times: lengths.len() as u128 })
+    }
+}
 
 /// The unit of a chip that computes an op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,8 +50,16 @@ pub enum Unit {
     Vector,
     /// The vector units, on data that is read or written out of order: gathers, scatters, transposes.
     Scattered,
-    /// The vector units, in many passes over the data.
-    Sort,
+    /// The vector units, where a kernel holds whole rows between a reduction of them and what reads its result.
+    Rows,
+    /// The vector units, over windows that overlap.
+    Windows,
+    /// The vector units, one of these columns after the other.
+    Columns(Lines),
+    /// The vector units, in many passes over these lines.
+    Sort(Lines),
+    /// The vector units, in one pass over these lines for each dim or in several.
+    Transform(Lines),
     /// The matrix unit, for a dot of these sizes.
     Product(Product),
     /// The matrix unit, for a convolution that is a dot of these sizes.
@@ -34,7 +78,11 @@ impl Unit {
         match self {
             Self::Vector => "vector",
             Self::Scattered => "scattered",
-            Self::Sort => "sort",
+            Self::Rows => "rows",
+            Self::Windows => "windows",
+            Self::Columns(_) => "columns",
+            Self::Sort(_) => "sort",
+            Self::Transform(_) => "transform",
             Self::Product(_) => "product",
             Self::Convolution(_) => "convolution",
             Self::Grouped(_) => "grouped",
@@ -49,14 +97,36 @@ impl Unit {
             | Self::Convolution(sizes)
             | Self::Grouped(sizes)
             | Self::GroupedContraction(sizes) => Some(sizes),
-            Self::Vector | Self::Scattered | Self::Sort | Self::Kernel => None,
+            Self::Vector
+            | Self::Scattered
+            | Self::Rows
+            | Self::Windows
+            | Self::Columns(_)
+            | Self::Sort(_)
+            | Self::Transform(_)
+            | Self::Kernel => None,
+        }
+    }
+    /// What its time depends on: the sizes of [`Self::product`], or the number and length of lines, and how often.
+    pub fn sizes(self) -> Option<[u128; 4]> {
+        match self {
+            Self::Columns(lines) | Self::Sort(lines) | Self::Transform(lines) => {
+                Some([lines.count, lines.length, lines.times, 1])
+            }
+            _ => self.product().map(Product::as_array),
         }
     }
     /// Whether the unit of `op` depends on its shapes.
     pub fn reads_shapes(program: &Program, op: OpId) -> bool {
         matches!(
             program.op_name(op),
-            "stablehlo.dot_general" | "stablehlo.convolution" | "chlo.ragged_dot"
+            "stablehlo.dot_general"
+                | "stablehlo.convolution"
+                | "chlo.ragged_dot"
+                | "stablehlo.cholesky"
+                | "stablehlo.triangular_solve"
+                | "stablehlo.sort"
+                | "stablehlo.fft"
         )
     }
     /// The unit of `op`; `view` has its signature and local shapes, if they are known.
@@ -73,7 +143,14 @@ impl Unit {
                 Some((sizes, Groups::Contraction)) => Self::GroupedContraction(sizes),
                 None => Self::Vector,
             },
-            "stablehlo.sort" => Self::Sort,
+            "stablehlo.cholesky" | "stablehlo.triangular_solve" => {
+                view.and_then(Lines::of_columns).map_or(Self::Vector, Self::Columns)
+            }
+            "stablehlo.reduce_window" => Self::Windows,
+            "stablehlo.sort" => view.and_then(Lines::of_sort).map_or(Self::Vector, Self::Sort),
+            "stablehlo.fft" => {
+                view.and_then(Lines::of_transform).map_or(Self::Vector, Self::Transform)
+            }
             "stablehlo.gather"
             | "stablehlo.scatter"
             | "stablehlo.transpose"

@@ -78,6 +78,36 @@ pub fn are_read_apart(
         .collect()
 }
 
+/// For each of `writes` whether a kernel that reads the overwritten item depends on the write, or is the write itself and not
+/// `is_in_place`: no order of kernels lets it read before.
+pub fn are_read_after(
+    graph: &Graph,
+    writes: &[Write],
+    is_in_place: impl Fn(usize, Read) -> bool,
+) -> Vec<bool> {
+    let readers = Readers::of(graph, writes);
+    let mut are_after = Vec::with_capacity(writes.len());
+    for (chunk, first) in writes.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+        let mut after = vec![0_u128; graph.kernels.len()];
+        for (bit, write) in chunk.iter().enumerate() {
+            after[write.kernel as usize] |= 1 << bit;
+        }
+        for &kernel in breadth_first(graph) {
+            let mut mask = after[kernel as usize];
+            graph.for_each_need(kernel, |by| mask |= after[by as usize]);
+            after[kernel as usize] = mask;
+        }
+        are_after.extend(chunk.iter().enumerate().map(|(bit, write)| {
+            readers.of_item(write.over).iter().any(|&(kernel, read)| {
+                let is_own = kernel == write.kernel;
+                let is_allowed = is_own && is_in_place(first + bit, read);
+                after[kernel as usize] & (1 << bit) != 0 && !is_allowed
+            })
+        }));
+    }
+    are_after
+}
+
 /// The kernels that read the items that are overwritten.
 struct Readers {
     /// The row of each item; [`NONE`] for items that are not overwritten.
