@@ -32,6 +32,7 @@ pub struct Needs {
 
 impl Needs {
     /// What `op` needs if one of its blocks needs `self` and the others `other`.
+    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             vector_bytes: self.vector_bytes.max(other.vector_bytes),

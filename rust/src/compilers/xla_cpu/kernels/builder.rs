@@ -152,6 +152,17 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) fn item(&self, value: ValueId) -> u32 {
         self.items[self.storage.equal.first(value).index()]
     }
+    /// The item of `value`, or of what it is another name of, if the kernels that read it take that name in.
+    fn item_under(&self, mut value: ValueId) -> u32 {
+        while self.item(value) == NONE {
+            let named = self.program.defining_op(value);
+            let Some(op) = named.filter(|&op| self.storage.facts.has(op, Fact::NAME)) else {
+                break;
+            };
+            value = self.program.operand(op, 0);
+        }
+        self.item(value)
+    }
     /// The bytes that `value` takes in memory.
     pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
         let tensors = &mut self.works.tensors;
@@ -260,7 +271,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
                 let item = |value: Option<ValueId>| value.map_or(NONE, |value| self.item(value));
                 let over = match (movement, program.kind(op)) {
                     (Movement::Update, _) if transposed.is_none() => {
-                        item(program.operands(op).next())
+                        self.item_under(program.operand(op, 0))
                     }
                     (_, OpKind::Sort) => item(program.operands(op).nth(index)),
                     _ if self.is_over(op) => item(program.operands(op).nth(index)),
