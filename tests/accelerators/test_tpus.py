@@ -364,7 +364,8 @@ def test_a_counter_of_a_loop_is_not_in_hbm() -> None:
     assert ours.peak_bytes <= ours.argument_bytes + ours.output_bytes
 
 
-MASKED = """func.func @main(%x: tensor<8192x8192xui32>, %y: tensor<8192x8192xf32>, %w: tensor<8192x8192xf32>)
+MASKED = """func.func @main(%x: tensor<8192x8192xui32>, %y: tensor<8192x8192xf32>,
+    %w: tensor<8192x8192xf32>)
     -> (tensor<8192x8192xf32>, tensor<8192x8192xf32>) {
   %half = stablehlo.constant dense<2147483648> : tensor<8192x8192xui32>
   %zero = stablehlo.constant dense<0.0> : tensor<8192x8192xf32>
