@@ -3,11 +3,13 @@
 //!
 //! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product, or makes a
 //! larger array for several users. An elementwise op that only products and ops that fuse read is computed in each of them. One that is
-//! expensive is, if few read it, though others are between it and the product.
+//! expensive is, if few read it, though others are between it and the product; or if it is computed of fewer bytes than it has, as
+//! the exponentials of scores in `bf16`.
 
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
+use crate::compilers::xla_tpu::small_results::bytes_of_sources;
 use crate::compilers::xla_tpu::softmax_fusion::{of_rows, rows_of, ProductDims, Rows};
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -51,7 +53,7 @@ pub fn fused(
         }
         let mut depths = FxHashMap::default();
         for &op in ops.iter().rev() {
-            fuse_into_products(program, storage, (&with_product, &mut depths), op);
+            fuse_into_products((program, works), storage, (&with_product, &mut depths), op);
         }
     }
 }
@@ -162,6 +164,12 @@ fn fuse_into_user(
     }
 }
 
+/// Whether `value` is computed of fewer bytes than it has.
+fn is_of_less(program: &Program, works: &mut Works<'_>, storage: &Storage, value: ValueId) -> bool {
+    let sources = bytes_of_sources(program, works, storage, value);
+    sources.is_some_and(|bytes| bytes < works.tensors.bytes(value))
+}
+
 /// The value at the end of the elementwise ops of which each is the only user of the one before, from `value` on.
 fn end_of(program: &Program, storage: &Storage, mut value: ValueId) -> ValueId {
     for _ in 0..MAX_STEPS {
@@ -180,7 +188,7 @@ fn is_wider(works: &mut Works<'_>, value: ValueId, other: ValueId) -> bool {
 /// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what is computed in a
 /// product, how many ops in a row with several users there are up to that.
 fn fuse_into_products(
-    program: &Program,
+    (program, works): (&Program, &mut Works<'_>),
     storage: &mut Storage,
     (with_product, depths): (&FxHashSet<ValueId>, &mut FxHashMap<ValueId, u32>),
     op: OpId,
@@ -195,6 +203,7 @@ fn fuse_into_products(
     }
     let is_expensive = facts.has(Fact::EXPENSIVE);
     let (mut num_users, mut near, mut far, mut all_fuse) = (0, None, None, true);
+    let mut is_reduced = false;
     let mut names = vec![value];
     while let Some(name) = names.pop() {
         for user in program.users(name) {
@@ -206,8 +215,10 @@ fn fuse_into_products(
                 num_users -= 1;
             } else if is_near && is_product(program, user) {
                 near = near.max(Some(0));
-            } else if !is_near || !facts.has(Fact::FUSES) || program.kind(user) == OpKind::Reduce {
+            } else if !is_near || !facts.has(Fact::FUSES) {
                 all_fuse = false;
+            } else if program.kind(user) == OpKind::Reduce {
+                is_reduced = true;
             } else {
                 let after = program.op_results(user).filter_map(|value| depths.get(&value));
                 far = after.copied().max().max(far);
@@ -221,7 +232,9 @@ fn fuse_into_products(
     }
     let reaches = if is_expensive { depth } else { near.and(depth) };
     let Some(depth) = reaches.filter(|&depth| all_fuse && depth < MAX_DEPTH) else { return };
-    if num_users <= if is_expensive { MAX_EXPENSIVE_USERS } else { MAX_USERS } {
+    let most = if is_expensive { MAX_EXPENSIVE_USERS } else { MAX_USERS };
+    let is_free = num_users <= most && !is_reduced;
+    if is_free || is_expensive && is_of_less(program, works, storage, value) {
         storage.store(value, false, true);
         depths.insert(value, depth + 1);
     }

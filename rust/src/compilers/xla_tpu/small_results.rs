@@ -59,7 +59,7 @@ fn is_small(
 }
 
 /// The bytes of the arrays in memory that `value` is computed of.
-fn bytes_of_sources(
+pub fn bytes_of_sources(
     program: &Program,
     works: &mut Works<'_>,
     storage: &Storage,
