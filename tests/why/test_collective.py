@@ -61,7 +61,9 @@ def test_partial_sums(cost: Cost) -> None:
     ]
     assert why.edit is not None
     assert (why.edit.target, why.edit.sharding) == ("params['down']", "<@mesh, [{}, {}]>")
-    assert why.edit.seconds < 0 < why.edit.peak_bytes
+    # The partial sums need no buffer of 16 KiB, more than the whole weight takes.
+    assert why.edit.seconds < 0
+    assert why.edit.peak_bytes == -8192
 
 
 def test_an_argument_that_is_a_partial_sum() -> None:
@@ -90,7 +92,7 @@ def test_a_result_that_is_annotated_otherwise(cost: Cost) -> None:
     assert (why.edit.target, why.edit.sharding) == ("result", '<@mesh, [{"data"}, {}]>')
     assert str(why).endswith(
         'annotate result with [{"data"}, {}]:\n'
-        "   this all_gather goes (step -4.24 us, peak -4.0 KiB)"
+        "   this all_gather goes (step -4.24 us, peak -19.0 KiB)"
     )
 
 
