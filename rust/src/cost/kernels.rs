@@ -17,7 +17,7 @@ use crate::work::ops::estimate::Estimates;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::{Measure, Work};
 use crate::work::spaces::Space;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The figures of kernels that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,24 +160,22 @@ fn holds_rows(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> bool
         program.op_results(root).next()
     };
     let largest = whole.map_or(0, |it| works.tensors.of(it).elements);
-    let is_inside = |op: OpId| op == root || fused.contains(&op);
-    let is_read_inside = |reduce: OpId| {
-        let mut open: Vec<OpId> =
-            program.op_results(reduce).flat_map(|it| program.users(it)).collect();
-        while let Some(user) = open.pop() {
-            if is_inside(user) {
-                return true;
+    // What computes an operand, but for reshapes.
+    let maker = |mut value: ValueId| loop {
+        match program.defining_op(value) {
+            Some(op) if program.op_name(op) == "stablehlo.reshape" => {
+                value = program.operand(op, 0);
             }
-            if program.op_name(user) == "stablehlo.reshape" {
-                open.extend(program.op_results(user).flat_map(|it| program.users(it)));
-            }
+            found => return found,
         }
-        false
     };
+    let inside = std::iter::once(root).chain(fused.iter().copied());
+    let read: FxHashSet<OpId> =
+        inside.flat_map(|op| program.operands(op)).filter_map(maker).collect();
     let mut elements = |value: Option<ValueId>| value.map_or(0, |it| works.tensors.of(it).elements);
     let mut reductions = fused.iter().copied().filter(|&op| is_reduce(op));
     let held = reductions
-        .find(|&op| elements(program.operands(op).next()) == largest && is_read_inside(op));
+        .find(|op| elements(program.operands(*op).next()) == largest && read.contains(op));
     let Some(held) = held else { return false };
     let rows = elements(program.op_results(held).next());
     // A mask or a scale, which is read, or computed of where it is.

@@ -42,7 +42,7 @@ fn only_adds_to(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> Op
     }
     // What is added to is written over, so that nothing else may read it.
     let made_by = |mut value: ValueId| loop {
-        if program.users(value).count() != 1 || works.tensors.bytes(value) != written {
+        if program.users(value).nth(1).is_some() || works.tensors.bytes(value) != written {
             return None;
         }
         match program.defining_op(value) {

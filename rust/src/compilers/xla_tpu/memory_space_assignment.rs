@@ -10,13 +10,15 @@
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
-use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, NONE};
+use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
 use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis, Needs};
 use crate::compilers::xla_tpu::cross_program_prefetch::prefetched;
 use crate::compilers::xla_tpu::vector_memory::VectorMemory;
+use crate::index::ValueId;
 use crate::ir::{OpKind, Program};
 use crate::spmd::collective_optimizer::COLLECTIVES;
 use crate::work::cached::Works;
+use rustc_hash::FxHashSet;
 
 /// The bytes of vector memory that kernels keep for themselves.
 const OF_KERNELS: u128 = 16 << 20;
@@ -351,10 +353,9 @@ fn is_fusion(program: &Program, graph: &Graph, kernel: u32) -> bool {
     let Kernel { op, is_op, .. } = graph.kernels[kernel as usize];
     let name = program.op_name(op);
     let is_alone = || {
-        let reads = graph.reads(kernel);
-        program
-            .operands(op)
-            .all(|value| reads.iter().any(|read| graph.items[read.item as usize].value == value))
+        let value = |read: &Read| graph.items[read.item as usize].value;
+        let read: FxHashSet<ValueId> = graph.reads(kernel).iter().map(value).collect();
+        program.operands(op).all(|value| read.contains(&value))
     };
     is_op
         && !COLLECTIVES.contains(&name)

@@ -58,24 +58,8 @@ pub fn fused(
     }
 }
 
-/// Stores the rows that ops of `functions` gather: there is a kernel for that, with which nothing is fused that reads them.
-pub fn store_gathered_rows(
-    program: &Program,
-    works: &mut Works<'_>,
-    storage: &mut Storage,
-    functions: &[OpId],
-) {
-    for &func in functions {
-        for &op in works.ops_inside(func).iter() {
-            if gathers_rows(program, works, storage, op) {
-                storage.store(program.result(op, 0), true, false);
-            }
-        }
-    }
-}
-
-/// Whether `op` gathers rows.
-fn gathers_rows(program: &Program, works: &mut Works<'_>, storage: &Storage, op: OpId) -> bool {
+/// Whether `op` gathers rows: there is a kernel for that, with which nothing is fused that reads them.
+pub fn gathers_rows(program: &Program, works: &mut Works<'_>, storage: &Storage, op: OpId) -> bool {
     if !storage.facts.has(op, Fact::GATHER) || program.num_operands(op) < 2 {
         return false;
     }

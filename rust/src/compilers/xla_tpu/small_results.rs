@@ -13,26 +13,19 @@ use crate::work::cached::Works;
 /// The most values that are followed from one.
 const MAX_STEPS: usize = 64;
 
-/// Stores small results of the elementwise ops in `functions`, given by their ops.
-pub fn store_small_results(
+/// Whether `op` is elementwise, and it takes less traffic to store its result than to compute it anew.
+pub fn is_small_result(
     program: &Program,
     works: &mut Works<'_>,
-    storage: &mut Storage,
-    functions: &[OpId],
-) {
-    for &func in functions {
-        for &op in works.ops_inside(func).iter() {
-            if !storage.facts.has(op, Fact::SINGLE) || !storage.facts.has(op, Fact::POINTWISE) {
-                continue;
-            }
-            let value = program.result(op, 0);
-            if is_recomputed(program, storage, value)
-                && is_small(program, works, storage, value).unwrap_or(false)
-            {
-                storage.store(value, true, false);
-            }
-        }
+    storage: &Storage,
+    op: OpId,
+) -> bool {
+    if !storage.facts.has(op, Fact::SINGLE) || !storage.facts.has(op, Fact::POINTWISE) {
+        return false;
     }
+    let value = program.result(op, 0);
+    is_recomputed(program, storage, value)
+        && is_small(program, works, storage, value).unwrap_or(false)
 }
 
 /// Whether several ops compute `value` anew.
@@ -69,6 +62,9 @@ pub fn bytes_of_sources(
     let (mut bytes, mut at) = (0_u128, 0);
     while at < seen.len() {
         for operand in program.operands(program.defining_op(seen[at])?) {
+            if seen.len() + read.len() > MAX_STEPS {
+                return None;
+            }
             if storage.is_written(operand) || program.defining_op(operand).is_none() {
                 if !read.contains(&operand) {
                     read.push(operand);
@@ -78,35 +74,36 @@ pub fn bytes_of_sources(
                 seen.push(operand);
             }
         }
-        if seen.len() + read.len() > MAX_STEPS {
-            return None;
-        }
         at += 1;
     }
     Some(bytes)
 }
 
-/// How many kernels compute `value`; reductions of one value are one.
+/// How many kernels compute `value`, or at least do; reductions of one value are one.
 fn kernels_with(program: &Program, storage: &Storage, value: ValueId) -> Option<u128> {
     let (mut seen, mut at) = (vec![value], 0);
     let mut kernels: Vec<(bool, ValueId)> = Vec::new();
     while at < seen.len() {
         let reader = seen[at];
         for user in program.users(reader) {
+            if kernels.len() > MAX_STEPS {
+                return Some(kernels.len() as u128);
+            }
+            if seen.len() > MAX_STEPS {
+                return None;
+            }
             let result = program.op_results(user).next()?;
             let is_reduce = program.kind(user) == OpKind::Reduce;
             if is_reduce || storage.is_written(result) {
-                kernels.push((is_reduce, if is_reduce { reader } else { result }));
+                let kernel = (is_reduce, if is_reduce { reader } else { result });
+                if !kernels.contains(&kernel) {
+                    kernels.push(kernel);
+                }
             } else if !seen.contains(&result) {
                 seen.push(result);
             }
         }
-        if seen.len() > MAX_STEPS {
-            return None;
-        }
         at += 1;
     }
-    kernels.sort_unstable();
-    kernels.dedup();
     Some(kernels.len() as u128)
 }

@@ -7,9 +7,9 @@ use crate::compilers::xla_cpu::layout_assignment::carried_layouts::CarriedLayout
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_gpu::dot_merger::merged_dots;
 use crate::compilers::xla_gpu::priority_fusion::fused as find_fused;
-use crate::compilers::xla_tpu::product_fusion::{fused as products_fused, store_gathered_rows};
+use crate::compilers::xla_tpu::product_fusion::{fused as products_fused, gathers_rows};
 use crate::compilers::xla_tpu::shared_kernels::fuse_shared;
-use crate::compilers::xla_tpu::small_results::store_small_results;
+use crate::compilers::xla_tpu::small_results::is_small_result;
 use crate::index::OpId;
 use crate::ir::Program;
 use crate::work::cached::Works;
@@ -42,8 +42,24 @@ pub fn stored(
     if compiler.fuses_products() {
         products_fused(program, (works, &mut layouts), &mut storage, functions);
         fuse_shared(program, works, &mut storage, functions);
-        store_gathered_rows(program, works, &mut storage, functions);
-        store_small_results(program, works, &mut storage, functions);
+        store_results(program, works, (&mut storage, functions), gathers_rows);
+        store_results(program, works, (&mut storage, functions), is_small_result);
     }
     (layouts, storage)
+}
+
+/// Stores the results of the ops in `functions`, given by their ops, of which `is_stored` holds.
+fn store_results(
+    program: &Program,
+    works: &mut Works<'_>,
+    (storage, functions): (&mut Storage, &[OpId]),
+    is_stored: impl Fn(&Program, &mut Works<'_>, &Storage, OpId) -> bool,
+) {
+    for &func in functions {
+        for &op in works.ops_inside(func).iter() {
+            if is_stored(program, works, storage, op) {
+                storage.store(program.result(op, 0), true, false);
+            }
+        }
+    }
 }

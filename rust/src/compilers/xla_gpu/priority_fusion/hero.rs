@@ -260,7 +260,7 @@ fn packed_bytes(element: f64, [next, before, after]: [i64; 3]) -> Option<f64> {
     let packed = (4.0 / element) as i64;
     let width = 32 * packed;
     let (tile, rows) = (before.min(width), after.min(width));
-    let columns = next.min(width / tile.max(1)) * tile;
+    let columns = next.min(width / tile.max(1)).saturating_mul(tile);
     let is_whole = |size: i64| size % packed == 0;
     let is_filled = rows.min(columns) >= 10 * packed;
     (is_filled && is_whole(rows) && is_whole(columns) && is_whole(after % rows))
