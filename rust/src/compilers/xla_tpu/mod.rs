@@ -3,6 +3,7 @@
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
 pub mod bfloat16_propagation;
+pub mod convolution_layouts;
 pub mod cost_analysis;
 pub mod cross_program_prefetch;
 pub mod entry_layouts;

@@ -26,15 +26,23 @@ pub fn stored_bytes(tensors: &mut Tensors<'_>, value: ValueId, compiler: Compile
     }
 }
 
-/// The bytes in tiles of `value`, of `f32`, as `bf16`.
-pub fn narrowed_bytes(tensors: &mut Tensors<'_>, value: ValueId) -> u128 {
-    let tensor = tensors.of(value);
-    let narrowed = LocalTensor { bytes: tensor.bytes.div_ceil(2), ..tensor.clone() };
-    tiled_bytes(&narrowed, &narrowed)
+/// `tensor`, of `f32`, as `bf16`.
+pub fn narrowed(tensor: &LocalTensor) -> LocalTensor {
+    LocalTensor { bytes: tensor.bytes.div_ceil(2), ..tensor.clone() }
+}
+
+/// The bytes in tiles of `tensor`, of several dims, with that of `minor` as minor dim and second one that needs least padding.
+pub(super) fn least_padded_bytes(tensor: &LocalTensor, minor: [(usize, usize); 2]) -> u128 {
+    let Some(dims) = tensor.dims.as_deref().filter(|_| tensor.bytes > 0) else {
+        return tensor.bytes;
+    };
+    let element = tensor.bytes.div_ceil(tensor.elements);
+    let [one, other] = minor.map(|minor| padded(dims, minor, element));
+    one.min(other).saturating_mul(element).clamp(ROW_BYTES, MAX_COUNTED)
 }
 
 /// The bytes of `tensor` in tiles, with the minor dims that need least padding in `whole`, of as many dims.
-pub(super) fn tiled_bytes(tensor: &LocalTensor, whole: &LocalTensor) -> u128 {
+pub fn tiled_bytes(tensor: &LocalTensor, whole: &LocalTensor) -> u128 {
     let Some(dims) = tensor.dims.as_deref().filter(|_| tensor.bytes > 0) else {
         return tensor.bytes;
     };
@@ -120,11 +128,14 @@ fn rows_of_tile(size: u128, element: u128) -> u128 {
 mod tests {
     use super::*;
 
-    fn bytes(dims: &[i64], element: u128) -> u128 {
+    fn of(dims: &[i64], element: u128) -> LocalTensor {
         let elements = dims.iter().map(|&size| extent(size)).product();
         let dims = Some(dims.into());
         let bytes = elements * element;
-        let tensor = LocalTensor { dims, elements, bytes, ..LocalTensor::default() };
+        LocalTensor { dims, elements, bytes, ..LocalTensor::default() }
+    }
+    fn bytes(dims: &[i64], element: u128) -> u128 {
+        let tensor = of(dims, element);
         tiled_bytes(&tensor, &tensor)
     }
 
@@ -147,6 +158,15 @@ mod tests {
         assert_eq!(bytes(&[512, 4, 64], 4), 512 * 4 * 64 * 4);
         assert_eq!(bytes(&[4, 4, 3, 8], 4), 4 * 3 * 4 * 128 * 4);
         assert_eq!(bytes(&[256, 100, 3, 64], 4), 3 * 100 * 64 * 256 * 4);
+    }
+
+    #[test]
+    fn features_or_the_batch_of_a_convolution_are_minor() {
+        let features_and_batch = [(3, 0), (0, 3)];
+        let padded = |dims| least_padded_bytes(&of(dims, 4), features_and_batch);
+        assert_eq!(bytes(&[8, 64, 64, 32], 4), 8 * 64 * 128 * 32 * 4);
+        assert_eq!(padded(&[8, 64, 64, 32]), 8 * 64 * 64 * 128 * 4);
+        assert_eq!(padded(&[128, 64, 64, 32]), 128 * 64 * 64 * 32 * 4);
     }
 
     #[test]

@@ -12,11 +12,12 @@ use crate::compilers::xla_cpu::passes::conditional_simplifier;
 use crate::compilers::xla_cpu::passes::conditional_simplifier::Alike;
 use crate::compilers::xla_cpu::passes::tree_reduction_rewriter::after_first_step;
 use crate::compilers::xla_gpu::priority_fusion::TakenIn;
+use crate::compilers::xla_tpu::convolution_layouts::ConvolutionLayouts;
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
-use crate::compilers::xla_tpu::tiles::{narrowed_bytes, stored_bytes};
+use crate::compilers::xla_tpu::tiles::{narrowed, stored_bytes, tiled_bytes};
 use crate::index::{Id, OpId, TypeId, ValueId};
-use crate::ir::{OpKind, Program};
+use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 use crate::work::spaces::Space;
@@ -76,6 +77,7 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
     /// The values that are stored as `bf16`.
     pub(in crate::compilers::xla_cpu) narrowed: Narrowed<'p>,
+    convolutions: ConvolutionLayouts,
     /// The values that share a kernel, as numbered sets; and the kernel of each in the block.
     pub(in crate::compilers::xla_cpu) joined: FxHashMap<ValueId, u32>,
     pub(in crate::compilers::xla_cpu) kernel_of_joined: FxHashMap<u32, u32>,
@@ -115,6 +117,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             }
         }
         let narrowed = Narrowed::new(program, works, &storage.equal, functions, compiler);
+        let convolutions = ConvolutionLayouts::new(program, works, functions, compiler);
         let count = program.num_value_ids();
         Self {
             program,
@@ -140,6 +143,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             stack: Vec::new(),
             operand_copies: Vec::new(),
             narrowed,
+            convolutions,
             joined,
             kernel_of_joined: FxHashMap::default(),
             fused: None,
@@ -167,9 +171,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
         let tensors = &mut self.works.tensors;
         if self.narrowed.has(tensors, value) {
-            narrowed_bytes(tensors, value)
-        } else {
-            stored_bytes(tensors, value, self.layouts.compiler())
+            let tensor = narrowed(tensors.of(value));
+            let laid_out = self.convolutions.bytes(&tensor);
+            return laid_out.unwrap_or_else(|| tiled_bytes(&tensor, &tensor));
+        }
+        match self.convolutions.bytes(tensors.of(value)) {
+            Some(bytes) if !is_argument_of_entry(self.program, value) => bytes,
+            _ => stored_bytes(tensors, value, self.layouts.compiler()),
         }
     }
     pub(in crate::compilers::xla_cpu) fn make(
@@ -354,4 +362,10 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         copies
     }
+}
+
+/// Whether `value` is an argument of the entry function.
+fn is_argument_of_entry(program: &Program, value: ValueId) -> bool {
+    let ValueDef::Arg(block) = program.def(value) else { return false };
+    program.entry_function().is_some_and(|entry| program.func_body(entry).get() == Some(block))
 }
