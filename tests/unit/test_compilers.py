@@ -51,7 +51,9 @@ def test_memory_has_the_names_of_jax() -> None:
     assert memory.argument_size_in_bytes == 2 * LARGE + 2 * 64 * 128 * 4 == cost.argument_bytes
     assert memory.output_size_in_bytes == 64 * 128 * 4 == cost.output_bytes
     sums = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
-    assert sums - memory.alias_size_in_bytes == memory.peak_memory_in_bytes == cost.peak_bytes
+    assert sums - memory.alias_size_in_bytes == cost.peak_bytes
+    # XLA's peak is of what is live, its temporary bytes have the holes between.
+    assert memory.peak_memory_in_bytes == cost.peak_bytes - cost.hole_bytes
     assert memory.host_argument_size_in_bytes == memory.host_temp_size_in_bytes == 0
 
 

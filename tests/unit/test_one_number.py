@@ -157,7 +157,7 @@ def of_memory(result: Result, cost: Cost) -> Iterator[Figures]:
     yield {"peak": sum(row.value.bytes for row in timeline.live(timeline.peak))}
     for group in ("scope", "line", "role", "value"):
         yield {"peak": sum(row[0] for row in timeline.by(group, at_peak).values())}
-    yield {"peak": cost.memory.peak_memory_in_bytes}
+    yield {"peak": cost.memory.peak_memory_in_bytes + cost.hole_bytes}
     live = {(row.name, row.bytes) for row in cost.live_at_peak}
     assert live == {(row.value.name, row.value.bytes) for row in timeline.live(timeline.peak)}
     # Where arguments and outputs alone are the peak, it is at any op.

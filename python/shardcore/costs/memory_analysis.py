@@ -25,7 +25,8 @@ class MemoryAnalysis:
     temp_size_in_bytes: int
     """Memory that is allocated beside arguments and results."""
     peak_memory_in_bytes: int
-    """The peak of all of these together, :attr:`shardcore.Cost.peak_bytes`."""
+    """The most of all of these that is live at once: :attr:`shardcore.Cost.peak_bytes` without
+    :attr:`shardcore.Cost.hole_bytes`, which are part of the temporary bytes."""
     host_argument_size_in_bytes: int
     """Arguments in host memory."""
     host_output_size_in_bytes: int
@@ -46,7 +47,7 @@ def memory_analysis(cost: Cost) -> MemoryAnalysis:
         cost.output_bytes,
         cost.alias_bytes,
         max(cost.peak_bytes - ports, 0),
-        cost.peak_bytes,
+        cost.peak_bytes - cost.hole_bytes,
         host.argument_bytes,
         host.output_bytes,
         host.alias_bytes,

@@ -110,8 +110,8 @@ class Cost:
 
     @property
     def hole_bytes(self) -> int:
-        """Bytes that XLA for GPUs allocates between buffers: those of all temporaries are in one
-        allocation, in which they do not move. 0 for other compilers.
+        """Bytes that XLA for GPUs and TPUs allocates between buffers: those of all temporaries are
+        in one allocation, in which they do not move. 0 for other compilers.
         """
         return sum(row.bytes for row in self.live_at_peak if row.op == HOLES)
 
