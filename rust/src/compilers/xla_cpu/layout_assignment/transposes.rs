@@ -9,16 +9,19 @@ use crate::ir::Program;
 use crate::work::cached::Works;
 
 impl Layouts {
-    /// Whether `op` is a transpose that keeps the order of elements, or a broadcast that only adds dims of size one.
+    /// Whether `op` is a transpose that keeps the order of elements, or, where arrays are stored in tiles, the dims of tiles, for which
+    /// the order of the others is chosen; or a broadcast that only adds dims of size one.
     pub fn keeps_places(&mut self, program: &Program, works: &mut Works<'_>, op: OpId) -> bool {
         if !matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.broadcast_in_dim") {
             return false;
         }
         let (operand, result) = (program.operand(op, 0), program.result(op, 0));
+        let has_tiles = self.compiler().has_tiles();
         match self.reader(program, op) {
             Some(Reader::Transpose(turned)) => {
+                let keeps_tiles = has_tiles && keeps_minor(turned);
                 let sizes = works.tensors.of(operand).dims.as_deref();
-                sizes.is_some_and(|sizes| !is_moved(turned, sizes))
+                sizes.is_some_and(|sizes| keeps_tiles || !is_moved(turned, sizes))
             }
             Some(Reader::Broadcast(places)) => {
                 let elements = works.tensors.of(operand).elements;
@@ -62,4 +65,10 @@ impl Layouts {
         let swapped = (batch + left..batch + left + right).chain(batch..batch + left);
         first.iter().all(|&dim| dim < batch) && last.iter().copied().eq(swapped)
     }
+}
+
+/// Whether a transpose to these dims keeps the two minor ones.
+fn keeps_minor(turned: &[usize]) -> bool {
+    let rank = turned.len();
+    rank > 2 && turned[rank - 2..] == [rank - 2, rank - 1]
 }
