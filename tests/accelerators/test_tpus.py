@@ -17,9 +17,9 @@ from tests.accelerators.tpus import (
 from tests.deep import deep, sampled
 from tests.shardy.xla.measured import key
 
-WITH_LARGE = "v5e"
-"""The chip for which large programs were compiled."""
-HARDWARE = CHIPS[WITH_LARGE]
+CHIP = "v5e"
+"""The chip for which programs were compiled later, and of single programs below."""
+HARDWARE = CHIPS[CHIP]
 # XLA lays out these arguments as single ops want them, not with the least padding.
 LAID_OUT = (
     "encoder-decoder-tensor",
@@ -31,15 +31,24 @@ LAID_OUT = (
 MODELS = {
     "v5e": {0.05: 75, 0.1: 80, 0.25: 91},
     "v6e": {0.05: 72, 0.1: 76, 0.25: 89},
-    "v5p": {0.05: 19, 0.1: 29, 0.25: 55},
+    "v5p": {0.05: 19, 0.1: 29, 0.25: 58},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
     "v6e": {0.05: 28, 0.1: 44, 0.25: 73},
-    "v5p": {0.05: 25, 0.1: 48, 0.25: 69},
+    "v5p": {0.05: 25, 0.1: 49, 0.25: 71},
 }
-LARGE = {0.05: 13, 0.1: 15, 0.25: 18}
-RESERVED = {0.05: 15, 0.1: 17, 0.25: 18}
+# Of 18 programs of the size of real ones.
+LARGE = {
+    "v5e": {0.05: 13, 0.1: 15, 0.25: 18},
+    "v6e": {0.05: 11, 0.1: 14, 0.25: 17},
+    "v5p": {0.05: 11, 0.1: 17, 0.25: 18},
+}
+RESERVED = {
+    "v5e": {0.05: 15, 0.1: 17, 0.25: 18},
+    "v6e": {0.05: 10, 0.1: 12, 0.25: 17},
+    "v5p": {0.05: 13, 0.1: 17, 0.25: 18},
+}
 # Of 37 programs of the same sizes that were compiled later.
 MORE = {0.05: 15, 0.1: 23, 0.25: 29}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
@@ -212,7 +221,7 @@ CHAIN
 
 PROGRAMS = [
     *((chip, name) for chip in TPUS for name in compiled(chip)),
-    *((WITH_LARGE, name) for name in large(WITH_LARGE)),
+    *((CHIP, name) for name in large(CHIP)),
 ]
 
 
@@ -247,7 +256,7 @@ def test_a_result_of_open_sharding_is_laid_out_as_the_whole_array() -> None:
 
 def test_what_only_products_read_is_sent_as_they_round_it() -> None:
     exact = text("fp32").replace("DEFAULT", "HIGHEST")
-    assert cost_of(exact).peak_bytes - cost(WITH_LARGE, "fp32").peak_bytes == 4096 * 8192 * 2
+    assert cost_of(exact).peak_bytes - cost(CHIP, "fp32").peak_bytes == 4096 * 8192 * 2
 
 
 @pytest.mark.parametrize(("between", "gathers"), [(20, 1), (100, 2)])
@@ -311,37 +320,38 @@ def test_peaks_are_near_those_of_xla(chip: str) -> None:
 
 
 @deep
-def test_peaks_of_large_programs_are_near_those_of_xla() -> None:
-    found = ratios(WITH_LARGE, large(WITH_LARGE))
-    for within, most in LARGE.items():
+@pytest.mark.parametrize("chip", TPUS)
+def test_peaks_of_large_programs_are_near_those_of_xla(chip: str) -> None:
+    found = ratios(chip, large(chip))
+    for within, most in LARGE[chip].items():
         assert near(found, within) >= most, within
-    reserved = of_reserved(WITH_LARGE, found)
+    reserved = of_reserved(chip, found)
     assert len(reserved) == len(found)
-    for within, most in RESERVED.items():
+    for within, most in RESERVED[chip].items():
         assert near(reserved, within) >= most, within
 
 
 @deep
 def test_peaks_of_programs_that_were_compiled_later() -> None:
-    found = ratios(WITH_LARGE, more(WITH_LARGE))
+    found = ratios(CHIP, more(CHIP))
     for within, most in MORE.items():
         assert near(found, within) >= most, within
 
 
 def test_what_one_kernel_reads_at_several_places_is_computed_in_it() -> None:
-    ours, theirs = cost(WITH_LARGE, "chain-shared"), kept(WITH_LARGE)["chain-shared"]
+    ours, theirs = cost(CHIP, "chain-shared"), kept(CHIP)["chain-shared"]
     assert (len(ours.kernels), theirs.kernels) == (1, 1)
     assert ours.peak_bytes == theirs.peak
 
 
 def test_kernels_and_reductions_of_the_same_values_are_one_and_store_none() -> None:
-    ours = cost(WITH_LARGE, "chain-grad")
+    ours = cost(CHIP, "chain-grad")
     assert ours.peak_bytes - ours.argument_bytes - ours.output_bytes <= 2**20
 
 
 def test_gaps_between_temporaries_count() -> None:
     # Logits and their logarithms, made when smaller arrays lie where they would fit.
-    ours = cost(WITH_LARGE, "lm-dp")
+    ours = cost(CHIP, "lm-dp")
     assert ours.hole_bytes > ours.peak_bytes // 10
 
 
@@ -359,7 +369,7 @@ def test_only_fusions_without_products_write_the_vector_memory_of_v5p() -> None:
 
 
 def test_a_counter_of_a_loop_is_not_in_hbm() -> None:
-    ours, theirs = cost(WITH_LARGE, "lstm-data"), kept(WITH_LARGE)["lstm-data"]
+    ours, theirs = cost(CHIP, "lstm-data"), kept(CHIP)["lstm-data"]
     assert theirs.temp == 0
     assert ours.peak_bytes <= ours.argument_bytes + ours.output_bytes
 
@@ -390,12 +400,12 @@ def test_a_mask_is_stored_and_not_the_bits_that_it_is_computed_of() -> None:
 
 @pytest.mark.parametrize(("name", "are_stored"), [("attn8k", True), ("lm-scan-remat", False)])
 def test_exponentials_are_computed_anew_of_scores_in_bf16(name: str, are_stored: bool) -> None:
-    live = cost(WITH_LARGE, name).live_at_peak
+    live = cost(CHIP, name).live_at_peak
     assert any(value.op == "stablehlo.exponential" for value in live) == are_stored
 
 
 def test_a_product_whose_result_is_gathered_is_computed_once() -> None:
-    kernels = cost(WITH_LARGE, "mixtral-grad").kernels
+    kernels = cost(CHIP, "mixtral-grad").kernels
     logits = [it for it in kernels if ("stablehlo.dot_general", None) in it.ops]
     assert sum(it.written_bytes >= 4 * 1024 * 32000 * 2 for it in logits) == 1
     # The gradient of the logits is computed of them in the products that read it.
