@@ -1797,7 +1797,9 @@ class Figures:
 
         ``work`` has the seconds for each row of :meth:`work`; ``traffic`` the seconds, stream and
         number of chunks of collectives, whether only products take their steps, and the seconds
-        that ops beside them lose, with ``of_rows`` as index for each row of :meth:`collectives`; ``contention`` is the part of idle time that makes up for what they lose; ``copies`` has the seconds for each row of :meth:`host_copies`.
+        that ops beside them lose, with ``of_rows`` as index for each row of :meth:`collectives`;
+        ``contention`` is the part of idle time that makes up for what they lose; ``copies`` has the
+        seconds for each row of :meth:`host_copies`.
         """
 
     def combined(
