@@ -1787,7 +1787,7 @@ class Figures:
     def timeline(
         self,
         work: list[float],
-        traffic: list[tuple[float, int, float]],
+        traffic: list[tuple[float, int, float, bool, float]],
         of_rows: list[int],
         contention: float,
         copies: list[float],
@@ -1796,9 +1796,10 @@ class Figures:
         and of :meth:`host_copies`.
 
         ``work`` has the seconds for each row of :meth:`work`; ``traffic`` the seconds, stream and
-        number of chunks of collectives, with ``of_rows`` as index for each row of
-        :meth:`collectives`; ``contention`` is the part of a collective's time by which overlapping
-        ops get longer; ``copies`` has the seconds for each row of :meth:`host_copies`.
+        number of chunks of collectives, whether only products take their steps, and the seconds
+        that ops beside them lose, with ``of_rows`` as index for each row of :meth:`collectives`;
+        ``contention`` is the part of idle time that makes up for what they lose; ``copies`` has the
+        seconds for each row of :meth:`host_copies`.
         """
 
     def combined(

@@ -351,7 +351,7 @@ def test_what_is_kept_takes_memory_without_a_compiler() -> None:
     run = by_hand(LLAMA, 16, data=16)
     run = dataclasses.replace(run, remat=Remat(("query", "down")), scan=False)
     peaks = [
-        lower(dataclasses.replace(run, caches_kept=kept)).propagate().cost("h100").peak_bytes
+        lower(dataclasses.replace(run, op_by_op=kept)).propagate().cost("h100").peak_bytes
         for kept in (False, True)
     ]
     # No gradient needs the last product of a layer, of one sequence.

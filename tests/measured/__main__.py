@@ -1,8 +1,22 @@
-"""Prints measured steps beside their costs, and how far these are off."""
+"""Prints measured steps beside their costs, and how far these are off; with ``--leave-one-out``,
+how far they are with constants of the chip that are fitted without each."""
 
 from __future__ import annotations
 
+import math
+import sys
+
+from tests.measured.leave_one_out import CHIP, errors
 from tests.measured.steps import spread, steps
+
+if "--leave-one-out" in sys.argv:
+    print(f"{'program':10} {'error':>6} {'fitted without it':>17}")
+    left_out = []
+    for name, known, left in errors():
+        print(f"{name:10} {math.expm1(known):+6.1%} {math.expm1(left):+17.1%}", flush=True)
+        left_out.append(math.exp(left))
+    print(f"{CHIP}: {len(left_out)} programs, spread {spread(left_out):.3f}")
+    sys.exit()
 
 ROW = "{:6} {:10} {:>10} {:>6} {:>6} {:>6} {:>6} {:>8} {:>6}"
 print(ROW.format("chip", "program", "measured", "lower", "low", "point", "high", "kernels", "peak"))

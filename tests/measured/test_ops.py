@@ -55,8 +55,12 @@ OPS: dict[str, _Op] = {
 """Functions with their arguments, and what a call takes: the median of three times ten calls."""
 
 
+def lowered(function: Callable[..., Any], *arguments: Any) -> shardcore.jax.Lowered:
+    return shardcore.jax.lower(function, *arguments, mesh={"d": 1})
+
+
 def cost_of(function: Callable[..., Any], *arguments: Any, chip: str = "h100") -> shardcore.Cost:
-    return shardcore.jax.lower(function, *arguments, mesh={"d": 1}).propagate().cost(chip)
+    return lowered(function, *arguments).propagate().cost(chip)
 
 
 @pytest.mark.parametrize("name", OPS)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from shardcore.calculus.hardware import hardware
 
+from tests.deep import deep
+from tests.measured.leave_one_out import CHIP, errors
 from tests.measured.steps import Step, spread, steps
 
 
@@ -29,9 +33,16 @@ def test_the_interval_is_at_least_that_of_the_errors() -> None:
     own = [step for step in steps() if step.chip == "h100"]
     known = hardware("h100").measured["one"]
     ratios = [step.step_seconds / step.cost().step_seconds for step in own]
-    # The last rule was made of these steps: without it their spread was that of the interval.
     assert known.runs == len(own)
     assert spread(ratios) <= known.spread <= 0.1
+
+
+@deep
+def test_the_interval_is_that_of_steps_that_constants_were_not_fitted_to() -> None:
+    ratios = [math.exp(left) for _, _, left in errors()]
+    known = hardware(CHIP).measured["one"]
+    assert len(ratios) == known.runs
+    assert spread(ratios) <= known.spread <= spread(ratios) + 0.01
 
 
 def test_estimates_are_near() -> None:

@@ -125,6 +125,25 @@ def test_a_split_collective_overlaps_with_its_product(ideal: Path) -> None:
     assert cost.step_seconds == pytest.approx(FLOPS_SECONDS + GATHER_SECONDS / 2)
 
 
+@pytest.mark.parametrize("in_products", [False, True])
+def test_products_may_take_the_steps_of_collectives(ideal: Path, in_products: bool) -> None:
+    flag = f"steps_in_products = {str(in_products).lower()}"
+    ideal.write_text(IDEAL + f"[ideal.achieved]\nvector_flops = 2e9\n{flag}\n")
+    other = "  %e = stablehlo.exponential %x : tensor<1024x1024xbf16>\n"
+    other_seconds = 1024 * 1024 / 2e9
+    for work in (other, other + product("%p", "%e", "%e")):
+        last = "%p" if "%p" in work else "%e"
+        body = work + GATHERED + product("%0", last, "%g")
+        text = program(body + "  return %0 : tensor<1024x1024xbf16>")
+        cost = cost_of(text, hardware_file=ideal, compiler="none")
+        hidden = FLOPS_SECONDS if "%p" in work else 0
+        hidden += 0 if in_products else other_seconds
+        exposed = max(0, GATHER_SECONDS - hidden)
+        assert cost.exposed_seconds == pytest.approx(exposed)
+        ops = other_seconds + FLOPS_SECONDS * work.count("dot_general") + FLOPS_SECONDS
+        assert cost.step_seconds == pytest.approx(ops + exposed)
+
+
 def test_overlap_takes_a_share_of_the_memory(ideal: Path) -> None:
     ideal.write_text(IDEAL + "[ideal.achieved]\ncontention = 0.5\n")
     body = product("%0", "%x", "%x") + GATHERED + product("%1", "%0", "%g")

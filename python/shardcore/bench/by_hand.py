@@ -249,7 +249,7 @@ def _embedded(tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
 def _cross_entropy(x: jax.Array, tokens: jax.Array, params: Weights, how: ByHand) -> jax.Array:
     """The mean loss; each device along ``tensor`` has the logits of a part of the vocabulary."""
     axes = ("tensor",) if how.run.sizes.get("tensor", 1) > 1 else ()
-    y = how.enter(fused(how, norm, x, params["norm"]))
+    y = how.enter(norm(how, x, params["norm"]))
     logits = y @ logits_weight(params)
     if how.run.loss_op_by_op:
         found = cross_entropy.op_by_op(logits, tokens, axes)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
+from shardcore.bench import op_by_op
 from shardcore.bench.experts import mixture
 from shardcore.bench.models import Layers
 from shardcore.bench.parameters import EXPERT, named, shapes
@@ -37,13 +38,19 @@ def fused(how: Placement, function: Callable[..., jax.Array], *operands: jax.Arr
 
 def activated(how: Placement, first: jax.Array, second: jax.Array | None = None) -> jax.Array:
     """The hidden units of a feed-forward network."""
+    if how.run.op_by_op and second is not None:
+        return op_by_op.gated(first, second)
     if second is None:
         return fused(how, jax.nn.gelu, first)
     return fused(how, lambda a, b: jax.nn.silu(a) * b, first, second)
 
 
-def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
+def norm(how: Placement, x: jax.Array, scale: jax.Array) -> jax.Array:
     """An RMS norm."""
+    return op_by_op.norm(x, scale) if how.run.op_by_op else fused(how, _norm, x, scale)
+
+
+def _norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     wide = x.astype(jnp.float32)
     mean = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
     return (wide * jax.lax.rsqrt(mean + 1e-5)).astype(x.dtype) * scale.astype(x.dtype)
@@ -80,32 +87,41 @@ class _Layer:
         return self.p[name].astype(jnp.bfloat16)
 
     def products(self, spec: str, y: jax.Array, *names: str) -> list[jax.Array]:
+        if self.run.op_by_op and len(names) > 1:
+            # Gradients of ``y`` are added up by kernels of their own.
+            return [self.products(spec, op_by_op.stored(y), name)[0] for name in names]
         weights = tuple(map(self.weight, names))
         known = tuple(self.p.get(narrow(name)) for name in names)
-        found = products(
-            (spec,) * len(names), y, weights, known, self.run.dtype, place=self.how.operand
-        )
+        specs, dtype = (spec,) * len(names), self.run.dtype
+        place, parts = self.how.operand, self.how.parts
+        found = products(specs, y, weights, known, dtype, place=place, parts=parts)
         return [
             y + self.weight(f"{name}_bias") if f"{name}_bias" in self.p else y
             for name, y in zip(names, found, strict=True)
         ]
 
+    def turned(self, x: jax.Array) -> jax.Array:
+        return op_by_op.turned(_rotate, x) if self.run.op_by_op else _rotate(x)
+
+    def added(self, x: jax.Array, y: jax.Array) -> jax.Array:
+        return op_by_op.stored(x + y) if self.run.op_by_op else x + y
+
     def after(self, y: jax.Array, name: str) -> jax.Array:
-        return fused(self.how, norm, y, self.p[name]) if name in self.p else y
+        return norm(self.how, y, self.p[name]) if name in self.p else y
 
     def __call__(self, x: jax.Array, place: int) -> jax.Array:
         how, kind = self.how, self.kind
         if self.run.remat is not None and "layer_input" in self.run.remat.offloaded:
             x = checkpoint_name(x, "layer_input")
         with jax.named_scope("attn"):
-            y = how.enter(how.rows(fused(how, norm, x, self.p["norm_attention"])))
+            y = how.enter(how.rows(norm(how, x, self.p["norm_attention"])))
             y = self.attention(y) if kind.latent is None else self.latent_attention(y)
             y = how.rows(how.leave(self.products("bthd,hdw->btw", y, "out")[0]))
-            x = x + self.after(checkpoint_name(y, "out"), "norm_after_attention")
+            x = self.added(x, self.after(checkpoint_name(y, "out"), "norm_after_attention"))
         with jax.named_scope("moe_router" if kind.experts else "mlp"):
-            y = how.rows(fused(how, norm, x, self.p["norm_mlp"]))
+            y = how.rows(norm(how, x, self.p["norm_mlp"]))
         y = self.network(y) if kind.experts is None else self.experts(y, place)
-        return how.rows(x + self.after(y, "norm_after_mlp"))
+        return how.rows(self.added(x, self.after(y, "norm_after_mlp")))
 
     def attention(self, y: jax.Array) -> jax.Array:
         names = ("query", "key") if self.kind.shares_keys else ("query", "key", "value")
@@ -116,7 +132,9 @@ class _Layer:
         )
         v = rest[0] if rest else k
         if not self.run.model.positions:
-            q, k = _rotate(q), _rotate(k)
+            q, k = self.turned(q), self.turned(k)
+        if self.run.op_by_op:
+            k, v = (op_by_op.repeated(one, self.kind.heads) for one in (k, v))
         return checkpoint_name(self.how.heads(self.how.attend(self.kind, q, k, v)), "context")
 
     def latent_attention(self, y: jax.Array) -> jax.Array:
@@ -124,10 +142,10 @@ class _Layer:
         assert latent is not None
         short = y
         if latent.query:
-            short = fused(how, norm, y @ self.weight("query_down"), self.p["query_norm"])
+            short = norm(how, y @ self.weight("query_down"), self.p["query_norm"])
         [q] = self.products("btl,lhd->bthd", short, "query")
         found = y @ self.weight("latent")
-        common = fused(how, norm, found[..., : latent.keys], self.p["latent_norm"])
+        common = norm(how, found[..., : latent.keys], self.p["latent_norm"])
         k, v = self.products("btl,lhd->bthd", common, "key", "value")
         q, k, v = (
             checkpoint_name(one, name)
@@ -152,7 +170,7 @@ class _Layer:
         [down] = self.products("btf,fw->btw", how.rows(hidden), "down")
         down = checkpoint_name(down, "down")
         # No gradient needs it.
-        return how.rows(how.leave(_cached(down) if self.run.caches_kept else down))
+        return how.rows(how.leave(_cached(down) if self.run.op_by_op else down))
 
     def experts(self, y: jax.Array, place: int) -> jax.Array:
         experts, how = self.kind.experts, self.how

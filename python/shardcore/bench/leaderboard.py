@@ -281,7 +281,9 @@ def chip_of(
 
         by_sums = SUMMED in row.options
         chip = with_attention(chip, run)
-        return replace(chip, achieved=replace(chip.achieved, gathers_by_sums=by_sums))
+        in_products = chip.achieved.steps_in_products and not by_sums
+        shares = replace(chip.achieved, gathers_by_sums=by_sums, steps_in_products=in_products)
+        return replace(chip, achieved=shares)
     if not run.by_hand and not row.is_torchtitan:
         return chip
     shares = replace(

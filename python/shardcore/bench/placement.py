@@ -54,6 +54,11 @@ class ByConstraints:
         """Complete the result of products whose operands are sharded over ``tensor``."""
         return y
 
+    @property
+    def parts(self) -> int:
+        """The number of devices that a sequence is divided over."""
+        return self.run.sizes.get("context", 1)
+
     def operand(self, y: jax.Array) -> jax.Array:
         """Place an operand of products, or of their gradients, that is scaled to a narrow type."""
         return y
@@ -105,6 +110,7 @@ class ByHand:
         return x
 
     heads = rows
+    parts = 1
 
     def enter(self, y: jax.Array) -> jax.Array:
         """Prepare the operand of products whose results are sharded over ``tensor``."""

@@ -12,17 +12,25 @@ import jax.numpy as jnp
 NARROW = {
     "fp8": jnp.float8_e4m3fn,
     "fp8_full": jnp.float8_e4m3fn,
+    "fp8_dynamic": jnp.float8_e4m3fn,
     "mxfp8": jnp.float8_e4m3fn,
     "nvfp4": jnp.float4_e2m1fn,
 }
-"""The operand types for each ``dtype`` of a run; ``fp8_full`` is what MaxText calls so."""
+"""The operand types for each ``dtype`` of a run; ``fp8_full`` is what MaxText calls so,
+``fp8_dynamic`` the dynamic scaling of tensors in torchao."""
 
 BLOCKS = {"mxfp8": 32, "nvfp4": 16}
-"""Elements per scale; for other types the scale of the tensor is known beforehand."""
+"""Elements per scale; for other types a tensor has one."""
 
 IN_RANGE = ("nvfp4",)
 """Types whose scales of blocks are narrow too, so that a tensor has a scale besides: its largest
 element, for which it is read once more (arXiv 2509.25149)."""
+
+DYNAMIC = ("fp8_dynamic",)
+"""Types in which the scale of activations and gradients is the largest element that a device has,
+for which they are read once more; activations are kept in bfloat16 and scaled again for gradients
+of weights, and both operands of these copied, as the matrix units of GPUs sum 8-bit types along
+rows only (torchao's ``Float8Linear``). Scales of weights are found once a step, of the shards."""
 
 BY_CHANNEL = ("fp8_full",)
 """Types in which gradients have a scale for each channel of the result, so that they are scaled for
@@ -87,6 +95,7 @@ def products(
     dtype: str,
     multiply: Multiply = dense,
     place: Place = _as_it_is,
+    parts: int = 1,
 ) -> tuple[jax.Array, ...]:
     """Return the products of ``x`` with ``weights``; ``x`` is scaled only once.
 
@@ -99,6 +108,7 @@ def products(
         multiply: computes a product.
         place: places the operands of a narrow type that are activations between layers, or their
             gradients.
+        parts: into how many devices a sequence is divided, of which each finds its own scale.
     """
     if dtype not in NARROW:
         return tuple(multiply(spec, x, w) for spec, w in zip(specs, weights, strict=True))
@@ -106,23 +116,24 @@ def products(
         jax.lax.stop_gradient(scaled(w, dtype)) if n is None else n
         for w, n in zip(weights, narrow, strict=True)
     )
-    return _narrow(specs, dtype, multiply, place, x, weights, known)
+    return _narrow(specs, dtype, multiply, place, parts, x, weights, known)
 
 
 Arrays = tuple[jax.Array, ...]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2, 3))
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
 def _narrow(
     specs: tuple[str, ...],
     dtype: str,
     multiply: Multiply,
     place: Place,
+    parts: int,
     x: jax.Array,
     weights: Arrays,
     narrow: Arrays,
 ) -> Arrays:
-    return _forward(specs, dtype, multiply, place, x, weights, narrow)[0]
+    return _forward(specs, dtype, multiply, place, parts, x, weights, narrow)[0]
 
 
 def _forward(
@@ -130,15 +141,16 @@ def _forward(
     dtype: str,
     multiply: Multiply,
     place: Place,
+    parts: int,
     x: jax.Array,
     weights: Arrays,
     narrow: Arrays,
 ) -> Any:
-    x = _in_range(x, dtype)
+    given, x = x, _in_range(x, dtype, parts)
     small = _in_blocks(x, dtype)
     whole = _placed(specs[0].split(",")[0], small, place)
     found = tuple(multiply(spec, whole, w) for spec, w in zip(specs, narrow, strict=True))
-    return found, (_over_tokens(x, small, dtype), narrow)
+    return found, (given if dtype in DYNAMIC else _over_tokens(x, small, dtype), narrow)
 
 
 def _backward(
@@ -146,16 +158,19 @@ def _backward(
     dtype: str,
     multiply: Multiply,
     place: Place,
+    parts: int,
     kept: Any,
     gradients: Arrays,
 ) -> Any:
     x, weights = kept
+    if dtype in DYNAMIC:
+        x = _in_blocks(_in_range(x, dtype, parts), dtype)
     x = _placed(specs[0].split(",")[0], x, place)
     of_x, of_weights = None, []
     for spec, w, gradient in zip(specs, weights, gradients, strict=True):
         operands, result = spec.split("->")
         left, right = operands.split(",")
-        gradient = _in_range(gradient, dtype)
+        gradient = _in_range(gradient, dtype, parts)
         small = _in_channels(gradient, dtype, -1)
         whole = _placed(result, small, place)
         part = multiply(f"{result},{right}->{left}", whole, w)
@@ -166,7 +181,12 @@ def _backward(
             across = _placed(result, _over_tokens(gradient, small, dtype), place)
         else:
             across = whole
-        of_weights.append(multiply(f"{left},{result}->{right}", x, across))
+        if dtype in DYNAMIC:
+            sums = [dim for dim in left if dim not in right]
+            (left, one), (result, other) = _turned(left, x, sums), _turned(result, across, sums)
+            of_weights.append(multiply(f"{left},{result}->{right}", one, other))
+        else:
+            of_weights.append(multiply(f"{left},{result}->{right}", x, across))
     return of_x, tuple(of_weights), None
 
 
@@ -175,6 +195,13 @@ _narrow.defvjp(_forward, _backward)
 
 def _placed(dims: str, x: jax.Array, place: Place) -> jax.Array:
     return place(x) if dims == _ROWS else x
+
+
+def _turned(dims: str, x: jax.Array, last: list[str]) -> tuple[str, jax.Array]:
+    """The order of ``dims`` with those of ``last`` at the end, and a copy of ``x`` in it."""
+    order = sorted(dims, key=lambda dim: dim in last)
+    found = jnp.transpose(x, [dims.index(dim) for dim in order])
+    return "".join(order), jax.lax.optimization_barrier(found)
 
 
 def _over_tokens(x: jax.Array, small: jax.Array, dtype: str) -> jax.Array:
@@ -190,8 +217,12 @@ def scaled(x: jax.Array, dtype: str) -> jax.Array:
     return _in_blocks(_in_range(x, dtype), dtype)
 
 
-def _in_range(x: jax.Array, dtype: str) -> jax.Array:
-    """``x`` over its largest element, which is found before, if blocks have narrow scales."""
+def _in_range(x: jax.Array, dtype: str, parts: int | None = None) -> jax.Array:
+    """``x`` over its largest element, which is found before, if types have such scales; of
+    activations that of each of ``parts`` of a sequence."""
+    if dtype in DYNAMIC and parts is not None:
+        whole = x.reshape(x.shape[0], parts, x.shape[1] // parts, -1)
+        return (whole / jnp.max(jnp.abs(whole), axis=(2, 3), keepdims=True)).reshape(x.shape)
     return x / jnp.max(jnp.abs(x)) if dtype in IN_RANGE else x
 
 

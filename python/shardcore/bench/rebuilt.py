@@ -65,7 +65,7 @@ def training_of(row: Row) -> Training:
         row.number_of("seq"),
         remat,
         "tpu" if is_tpu else "cuda",
-        "fp8_full" if is_tpu and row.dtype == "fp8" else row.dtype,
+        _dtype(row, is_tpu),
         # Megatron-LM, torchtitan, and MaxText's runs on GPUs unroll layers in Python.
         scan=is_tpu,
         iota=is_tpu,
@@ -83,10 +83,19 @@ def training_of(row: Row) -> Training:
         and "cuda_graph_impl=full_iteration" not in row.options,
         graphs=row.option("cuda_graph_scope"),
         at_once=2 if "moe_a2a_overlap" in row.options else 1,
-        caches_kept="training.compile=false" in row.options,
+        op_by_op="training.compile=false" in row.options,
         loss_op_by_op=row.is_torchtitan,
         splits_collectives="tp_comm_overlap" in row.options,
     )
+
+
+def _dtype(row: Row, is_tpu: bool) -> str:
+    """The operand type of products, with how a run scales to it."""
+    if row.dtype != "fp8":
+        return row.dtype
+    if is_tpu:
+        return "fp8_full"
+    return "fp8_dynamic" if row.is_torchtitan else "fp8"
 
 
 def _blocks(row: Row, prefixes: tuple[str, ...] = ("",)) -> Blocks:

@@ -97,7 +97,7 @@ def _loss(params: Weights, tokens: jax.Array, run: Training) -> jax.Array:
         x = words[tokens]
     x = how.rows(with_positions(x, params))
     x = layers(how, x, params, range(len(run.model.kinds)))
-    logits = norm(x, params["norm"]) @ logits_weight(params)
+    logits = norm(how, x, params["norm"]) @ logits_weight(params)
     logits = how.rows(logits)
     if run.loss_op_by_op:
         return jnp.mean(cross_entropy.op_by_op(logits, tokens))

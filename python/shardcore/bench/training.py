@@ -101,10 +101,11 @@ class Training:
     waits."""
     graphs: tuple[str, ...] = ()
     """The scopes whose kernels the host replays as graphs; see :mod:`shardcore.bench.launches`."""
-    caches_kept: bool = False
-    """Whether all of the kept values stay in memory until the backward pass of their layer, even
-    those that it does not read, as those of PyTorch's selective checkpointing without
-    ``torch.compile``."""
+    op_by_op: bool = False
+    """Whether each elementwise op is a kernel of its own, as in PyTorch without ``torch.compile``:
+    see :mod:`shardcore.bench.op_by_op`. Then all of the kept values stay in memory until the
+    backward pass of their layer, even those that it does not read, as those of PyTorch's selective
+    checkpointing."""
     loss_op_by_op: bool = False
     """Whether the loss is computed op by op on logits in float32, as by
     ``torch.nn.functional.cross_entropy``, and not in one kernel."""

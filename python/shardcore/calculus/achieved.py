@@ -36,7 +36,13 @@ SHARES = (
 )
 """The figures that are shares, above 0 and at most 1."""
 
-_FLAGS = ("splits_collectives", "gathers_by_sums", "overlaps_network", "cache_persists")
+_FLAGS = (
+    "splits_collectives",
+    "steps_in_products",
+    "gathers_by_sums",
+    "overlaps_network",
+    "cache_persists",
+)
 _TIMES = (
     "op_seconds",
     "group_seconds",
@@ -129,6 +135,9 @@ class Achieved:
     before."""
     splits_collectives: bool = False
     """Whether compilers overlap a collective with an adjacent product, chunk by chunk."""
+    steps_in_products: bool = False
+    """Whether kernels of products take the steps of collectives beside them, which stand still
+    beside other ops."""
     gathers_by_sums: bool = False
     """Whether gathers and reduce-scatters are made of all-reduces, which take twice as long."""
 

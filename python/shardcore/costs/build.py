@@ -206,7 +206,14 @@ def _step(
     shares = chip.achieved
     copies = achieved_seconds(host, chip)
     transfers = [
-        (run.achieved, run.stream if run.overlaps else 0, float(run.chunks)) for run in runs.runs
+        (
+            run.achieved,
+            run.stream if run.overlaps else 0,
+            float(run.chunks),
+            run.in_products,
+            run.slows,
+        )
+        for run in runs.runs
     ]
     point, exposed, host_exposed = figures.timeline(
         computation.achieved, transfers, runs.of_rows, shares.contention, copies

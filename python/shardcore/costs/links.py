@@ -54,13 +54,16 @@ class Transfer:
     """The number of chunks in which it overlaps with a product; 1 without such an overlap."""
     network_bytes: float = 0.0
     """The part of :attr:`bytes` that a device sends to other slices or nodes."""
+    in_products: bool = False
+    """Whether kernels of products take its steps: it stands still beside other ops."""
+    slows: float = 0.0
+    """The seconds that ops which run meanwhile lose to it."""
 
     def share(self, part: float, num_bytes: int) -> Transfer:
         """Return this ``part`` of the transfer, in which a device sends ``num_bytes``."""
-        times = self.seconds * part, self.fastest * part, self.achieved * part
-        return Transfer(
-            num_bytes, *times, self.stream, self.overlaps, self.chunks, self.network_bytes
-        )
+        names = ("seconds", "fastest", "achieved", "slows")
+        shares = {name: getattr(self, name) * part for name in names}
+        return replace(self, bytes=num_bytes, **shares)
 
 
 _KnownRates = dict[tuple[str, Mesh, tuple[AxisRef, ...]], tuple[Rates, Rates]]
@@ -236,16 +239,22 @@ class Links:
         moving = exact.moving_seconds(num_bytes, sent, shares) * (2 if is_sum else 1)
         seconds = moving + waiting
         peak = rates.seconds(num_bytes)
+        achieved = max(seconds, exact.seconds(num_bytes))
+        # A gather that is a sum adds to zeros, which are written before.
+        written = num_bytes if is_sum and op == "all_gather" else 0
+        written_seconds = written / (self._chip.hbm_bytes_per_second * shares.memory)
         splits = shares.splits_collectives and op in SPLIT and not is_sum
         return Transfer(
             bytes=sent,
             seconds=peak,
             fastest=min(peak, exact.seconds(num_bytes)),
-            achieved=max(seconds, exact.seconds(num_bytes)),
+            achieved=achieved,
             stream=NETWORK if network > 0 else LINKS,
             overlaps=shares.overlaps_network or network == 0,
             chunks=rates.devices if splits else 1,
             network_bytes=num_bytes * network * self._network_rate,
+            in_products=shares.steps_in_products and network == 0,
+            slows=achieved * shares.contention + written_seconds,
         )
 
 

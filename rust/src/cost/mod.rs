@@ -42,6 +42,7 @@ pub mod steps;
 mod stream;
 mod task_kinds;
 pub mod timeline;
+pub mod times;
 pub mod traffic;
 pub mod whole_ops;
 

@@ -13,6 +13,8 @@ pub(crate) struct Stream {
     pub free: f64,
     /// The collective that ran last.
     pub last: Option<u32>,
+    /// The task that ran last.
+    pub task: u32,
     /// Tasks by the time at which they can start.
     later: BinaryHeap<Reverse<(Seconds, u32)>>,
     /// Ready tasks, counted from `first`.

@@ -1,7 +1,7 @@
 //! The kinds of the tasks of a schedule ([`super::timeline`]): what overlaps with what.
 
 use super::dataflow::{Dataflow, Task};
-use super::timeline::Times;
+use super::times::Times;
 
 /// The kind of a task, which determines what it overlaps with.
 #[derive(Clone, Copy, PartialEq, Eq)]

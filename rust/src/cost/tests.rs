@@ -202,15 +202,17 @@ fn tasks_without_work_run_in_program_order() {
     )
     .unwrap();
     let cost = cost_of(&text);
-    let computations: Vec<_> = cost
-        .ops
-        .iter()
-        .map(|_| timeline::Computation { seconds: 1.0, is_product: false })
-        .collect();
-    let transfer =
-        |stream| timeline::Transfer { seconds: 1.0, stream, chunks: 1.0, contends: true };
+    let computations: Vec<_> =
+        cost.ops.iter().map(|_| times::Computation { seconds: 1.0, is_product: false }).collect();
+    let transfer = |stream| times::Transfer {
+        seconds: 1.0,
+        stream,
+        chunks: 1.0,
+        slows: 0.0,
+        in_products: false,
+    };
     let transfers = [transfer(1), transfer(2), transfer(3)];
-    let times = timeline::Times {
+    let times = times::Times {
         computations: &computations,
         transfers: &transfers,
         num_collectives: 3,

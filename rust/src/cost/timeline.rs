@@ -5,13 +5,15 @@
 //! in program order, and is idle only if there is none: list scheduling, as in XLA's latency-hiding scheduler.
 //!
 //! - An op with regions runs alone: it overlaps only with ops inside it. A loop runs its trips one after the other.
-//! - A collective that can be split in n chunks ([`Transfer::chunks`]) overlaps with the dot that produces its operand, or consumes
+//! - A collective that can be split in n chunks ([`chunks`](super::times::Transfer::chunks)) overlaps with the dot that produces its operand, or consumes
 //!   its result: the later of the two starts when the first chunk is ready, and ends one chunk after the other has ended. XLA calls
 //!   that a windowed einsum, or a collective matmul.
-//! - Ops are slowed by a share of the time of a concurrent collective ([`Times::contention`]).
+//! - Ops are slowed by a share of the time of a concurrent collective ([`slows`](super::times::Transfer::slows)).
+//! - A collective whose steps kernels of products take ([`in_products`](super::times::Transfer::in_products)) stands still beside
+//!   other ops.
 //! - A collective of stream 0 does not overlap with ops.
 //! - A copy to or from the host is like a collective, on a stream for its direction, and does not slow ops.
-//! - In a loop whose copies are pipelined ([`Times::pipelines_copies`]), nothing waits for a copy: each has the length of an
+//! - In a loop whose copies are pipelined ([`pipelines_copies`](Times::pipelines_copies)), nothing waits for a copy: each has the length of an
 //!   iteration to end, so that an iteration takes no less than the copies of either direction. XLA for TPUs starts those to the host
 //!   at the begin of the next iteration, and those from it in the one before (`dynamic-update-slice-start`, `dynamic-slice-start`).
 //!   The copies of the first and the last iteration, which nothing hides, are not counted.
@@ -19,32 +21,11 @@
 //!
 //! Takes `n log n` time for n ops, once for each block.
 
-use super::dataflow::{Dataflow, Task, TaskBlock};
+use super::dataflow::{Dataflow, TaskBlock};
 use super::stream::Stream;
 use super::task_kinds::{kinds, Kind};
+use super::times::Times;
 use crate::work::seconds::Seconds;
-
-/// How long one run of some ops takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Computation {
-    /// Seconds.
-    pub seconds: f64,
-    /// Whether it can be computed chunk by chunk along with a collective.
-    pub is_product: bool,
-}
-
-/// How long one run of some collectives takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Transfer {
-    /// Seconds.
-    pub seconds: f64,
-    /// The stream of its links; 0, the compute stream, if it does not overlap with ops.
-    pub stream: usize,
-    /// The number of chunks that it is split in; 1 if it is not.
-    pub chunks: f64,
-    /// Whether ops that run meanwhile lose time to it.
-    pub contends: bool,
-}
 
 /// The schedule of a program.
 #[derive(Clone, Debug, Default)]
@@ -53,30 +34,6 @@ pub struct Timeline {
     pub seconds: f64,
     /// Exposed seconds of each row of `ProgramCost::collectives` and of each group of copies, over all its runs.
     pub exposed: Vec<f64>,
-}
-
-/// The inputs of a schedule, by row of `ProgramCost::ops` and `ProgramCost::collectives`.
-pub struct Times<'a> {
-    /// Of the rows of ops.
-    pub computations: &'a [Computation],
-    /// Of the rows of collectives, then of the groups of copies to and from the host.
-    pub transfers: &'a [Transfer],
-    /// The number of collectives among `transfers`.
-    pub num_collectives: u32,
-    /// The number of streams, that of computation included.
-    pub num_streams: usize,
-    /// Whether loops copy to and from the host in the background.
-    pub pipelines_copies: bool,
-    /// The share of the time of a collective by which concurrent ops are slowed, as both use the memory.
-    pub contention: f64,
-}
-
-impl Times<'_> {
-    /// The transfer of `task`, as an index; `None` if it sends nothing, or also computes.
-    pub(super) fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
-        let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
-        task.collective.or_else(|| Some(self.num_collectives + copies?))
-    }
 }
 
 /// Schedules `flow`, whose entry block is the first.
@@ -109,6 +66,8 @@ struct State {
     ready: f64,
     /// The collective that determines this time; [`NONE`] if it was no collective.
     waits_for: u32,
+    /// The task of that collective, whose end may still move; [`NONE`] if it does not need all of it.
+    after: u32,
     /// The end of the collective or dot with which it overlaps chunk by chunk, and the number of chunks.
     ends_after: (f64, f64),
     /// For a task that takes no time: the task whose result it forwards, and the time when all others that it depends on end.
@@ -118,11 +77,11 @@ struct State {
 }
 
 impl State {
-    /// Records that the task cannot start before `ready`, when a dependence ends; `waits_for` as in the field.
+    /// Records that the task cannot start before `ready`, when a dependence ends; `waits_for` and `after` as in the fields.
     #[inline]
-    fn wait(&mut self, ready: f64, waits_for: u32) {
+    fn wait(&mut self, ready: f64, waits_for: u32, after: u32) {
         if ready >= self.ready {
-            (self.ready, self.waits_for) = (ready, waits_for);
+            (self.ready, self.waits_for, self.after) = (ready, waits_for, after);
         }
     }
 }
@@ -131,7 +90,7 @@ impl Default for State {
     fn default() -> Self {
         let [ready, start, end] = [0.0; 3];
         let (ends_after, passes_on) = ((0.0, 1.0), (NONE, 0.0));
-        Self { ready, waits_for: NONE, ends_after, passes_on, start, end }
+        Self { ready, waits_for: NONE, after: NONE, ends_after, passes_on, start, end }
     }
 }
 
@@ -151,6 +110,10 @@ struct Made {
 }
 
 impl Made {
+    /// The task of the collective that makes it; [`NONE`] if none does.
+    fn after(&self) -> u32 {
+        self.row.map_or(NONE, |_| self.source)
+    }
     /// Whether tasks of `kind` may use it chunk by chunk.
     #[inline]
     fn may_overlap(&self, kind: Kind) -> bool {
@@ -201,6 +164,13 @@ impl Run<'_> {
             }
             let Some((start, at)) = first else { break };
             let Some(task) = self.streams[at].take(start) else { break };
+            let after = self.states.get(self.states[task as usize].after as usize);
+            if let Some(end) = after.map(|state| state.end).filter(|&end| end > start) {
+                // Since it was ready, ops delayed the collective.
+                self.states[task as usize].ready = end;
+                self.streams[at].add(end, task);
+                continue;
+            }
             self.place(task, at, start, block.times);
         }
         let end = self.streams.iter().map(|stream| stream.free).fold(0.0, f64::max);
@@ -278,8 +248,8 @@ impl Run<'_> {
             let idle = start - self.streams[0].free;
             seconds += (self.lost - idle * self.times.contention).max(0.0);
             self.lost = 0.0;
-        } else if collective.is_some_and(|row| self.times.transfers[row as usize].contends) {
-            self.lost += seconds * self.times.contention;
+        } else if let Some(row) = collective {
+            self.lost += self.times.transfers[row as usize].slows;
         }
         let state = &mut self.states[task as usize];
         let (other, chunks) = state.ends_after;
@@ -296,14 +266,26 @@ impl Run<'_> {
         }
         if is_alone {
             self.streams.iter_mut().for_each(|stream| stream.free = end);
+        } else if at == 0 && kind != Kind::Product {
+            self.delay_collectives(start, end - start);
         }
         let stream = &mut self.streams[at];
         stream.free = end;
-        stream.last = collective;
+        (stream.last, stream.task) = (collective, task);
         self.tell_users(task);
         // The first is on top.
         self.open.reverse();
         self.run_free();
+    }
+    /// Delays the collectives that run at `start`, and stand still beside an op of `seconds` that is no product.
+    fn delay_collectives(&mut self, start: f64, seconds: f64) {
+        let transfers = self.times.transfers;
+        for stream in self.streams[1..].iter_mut().filter(|stream| stream.free > start) {
+            if stream.last.is_some_and(|row| transfers[row as usize].in_products) {
+                stream.free += seconds;
+                self.states[stream.task as usize].end = stream.free;
+            }
+        }
     }
     /// Propagates the end of `task` to its users; those that are now ready and take no time go to `open`.
     fn tell_users(&mut self, task: u32) {
@@ -314,7 +296,7 @@ impl Run<'_> {
             if kind.is_free() || made.may_overlap(kind) {
                 self.tell(&made, user, kind);
             } else {
-                self.states[user as usize].wait(ready, made.waits_for);
+                self.states[user as usize].wait(ready, made.waits_for, made.after());
             }
             let left = &mut self.left[user as usize];
             *left -= 1;
@@ -356,7 +338,7 @@ impl Run<'_> {
         if chunks > 1.0 && end > state.ends_after.0 {
             state.ends_after = (end, chunks);
         }
-        state.wait(ready, made.waits_for);
+        state.wait(ready, made.waits_for, if chunks > 1.0 { NONE } else { made.after() });
         if !kind.is_free() {
             return;
         }

@@ -19,7 +19,8 @@ use crate::cost::collectives::{Collective, CollectiveKind};
 use crate::cost::kernels::Chip;
 use crate::cost::local::Local;
 use crate::cost::memory::Peak;
-use crate::cost::timeline::{timeline, Computation, Times, Transfer};
+use crate::cost::timeline::timeline;
+use crate::cost::times::{Computation, Times, Transfer};
 use crate::cost::whole_ops::{whole_ops, WholeOp};
 use crate::cost::{local_cost, local_host_bytes, local_once};
 use crate::cost::{ProgramCost, WorkKind};
@@ -272,7 +273,7 @@ impl PyFigures {
         &self,
         py: Python<'_>,
         work: Vec<f64>,
-        traffic: Vec<(f64, usize, f64)>,
+        traffic: Vec<(f64, usize, f64, bool, f64)>,
         of_rows: Vec<usize>,
         contention: f64,
         copies: Vec<f64>,
@@ -288,14 +289,12 @@ impl PyFigures {
         }
         let computation = |&kind: &usize| Computation {
             seconds: work[kind],
-            is_product: self.work.keys[kind].unit.product().is_some(),
+            is_product: self.work.keys[kind].unit.is_product(),
         };
-        let transfer = |&(seconds, stream, chunks): &(f64, usize, f64)| Transfer {
-            seconds,
-            stream: stream.min(MAX_STREAMS),
-            chunks,
-            contends: true,
-        };
+        let transfer =
+            |&(seconds, stream, chunks, in_products, slows): &(f64, usize, f64, bool, f64)| {
+                Transfer { seconds, stream: stream.min(MAX_STREAMS), chunks, slows, in_products }
+            };
         let computations: Vec<_> = self.work.of_rows.iter().map(computation).collect();
         let mut transfers: Vec<_> =
             of_rows.iter().map(|&place| transfer(&traffic[place])).collect();

@@ -6,7 +6,7 @@ use crate::bitset::BitSet;
 use crate::context::RuleSource;
 use crate::cost::dataflow::Task;
 use crate::cost::host::{HostCopy, Hosted};
-use crate::cost::timeline::Transfer;
+use crate::cost::times::Transfer;
 use crate::cost::ProgramCost;
 use crate::index::{Id, ValueId};
 use crate::inlining::call_inliner::Inlined;
@@ -57,7 +57,8 @@ pub(super) fn add(transfers: &mut Vec<Transfer>, host: &Hosted, seconds: &[f64])
         seconds,
         stream: last + 1 + usize::from(to == Space::Host),
         chunks: 1.0,
-        contends: false,
+        slows: 0.0,
+        in_products: false,
     };
     transfers.extend(host.groups(seconds).into_iter().map(transfer));
 }

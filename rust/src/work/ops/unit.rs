@@ -90,6 +90,10 @@ impl Unit {
             Self::Kernel => "kernel",
         }
     }
+    /// Whether it is a product that compilers make kernels of, and no kernel of a library.
+    pub const fn is_product(self) -> bool {
+        matches!(self, Self::Product(_) | Self::Convolution(_))
+    }
     /// The sizes of the dot that the matrix unit computes; `None` for other units.
     pub const fn product(self) -> Option<Product> {
         match self {

@@ -353,7 +353,9 @@ fn of_op(
     let movement = works.movement(op);
     let keeps = named.spreads && layouts.keeps_places(program, works, op);
     let is_apart = named.joins && is_apart(program, works, layouts, op);
-    let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1;
+    let stays =
+        program.kind(op) == OpKind::OptimizationBarrier && layouts.compiler().aliases_barriers();
+    let is_single = program.num_operands(op) == 1 && program.num_results(op) == 1 && !stays;
     let has_library = layouts.compiler().sums_by_library();
     let is_element_by_element = matches!(movement, Movement::Pointwise | Movement::Alias);
     let is_pure = is_element_by_element || matches!(movement, Movement::Expand | Movement::Window);
