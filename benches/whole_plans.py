@@ -158,7 +158,7 @@ def loss(params: Weights, tokens: jax.Array, how: Global) -> jax.Array:
     x = how.leave(x)
     depths = {place: kind.depth for place, kind in enumerate(run.model.kinds)}
     x = decoder.layers(how, x, params, depths)
-    logits = how.gathered(decoder.norm(x, params["norm"])) @ decoder.logits_weight(params)
+    logits = how.gathered(decoder.norm(how, x, params["norm"])) @ decoder.logits_weight(params)
 
     def lost(logits: jax.Array) -> jax.Array:
         return cross_entropy.in_one_kernel(logits, tokens)
