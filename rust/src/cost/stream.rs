@@ -15,6 +15,8 @@ pub(crate) struct Stream {
     pub last: Option<u32>,
     /// The task that ran last.
     pub task: u32,
+    /// Tasks that need it, and whose start depends on its end, which may still move.
+    pub waiting: Vec<u32>,
     /// Tasks by the time at which they can start.
     later: BinaryHeap<Reverse<(Seconds, u32)>>,
     /// Ready tasks, counted from `first`.

@@ -162,13 +162,16 @@ impl Run<'_> {
                     first = Some((start, at));
                 }
             }
+            if self.wake(first.map(|(start, _)| start)) {
+                continue;
+            }
             let Some((start, at)) = first else { break };
             let Some(task) = self.streams[at].take(start) else { break };
-            let after = self.states.get(self.states[task as usize].after as usize);
-            if let Some(end) = after.map(|state| state.end).filter(|&end| end > start) {
-                // Since it was ready, ops delayed the collective.
-                self.states[task as usize].ready = end;
-                self.streams[at].add(end, task);
+            let after = self.states[task as usize].after;
+            if self.states.get(after as usize).is_some_and(|state| state.end > start) {
+                // Since it was ready, ops delayed the collective, which is the last of its stream.
+                let links = self.stream_of(after);
+                self.streams[links].waiting.push(task);
                 continue;
             }
             self.place(task, at, start, block.times);
@@ -216,11 +219,32 @@ impl Run<'_> {
             bodies.map(|&(block, times)| self.block_seconds[block as usize] * times).sum();
         own + inside
     }
+    /// The stream of `task`.
+    fn stream_of(&self, task: u32) -> usize {
+        self.sent(task).map_or(0, |row| self.times.transfers[row as usize].stream)
+    }
     /// Puts a task that is ready and takes time on its stream.
     fn release(&mut self, task: u32) {
-        let row = self.sent(task);
-        let stream = row.map_or(0, |row| self.times.transfers[row as usize].stream);
+        let stream = self.stream_of(task);
         self.streams[stream].add(self.states[task as usize].ready, task);
+    }
+    /// Releases the tasks that wait for collectives that nothing can delay, as all that is left starts at `next` or later; whether
+    /// there are any.
+    fn wake(&mut self, next: Option<f64>) -> bool {
+        let mut has_any = false;
+        for at in 0..self.streams.len() {
+            let stream = &mut self.streams[at];
+            if stream.waiting.is_empty() || next.is_some_and(|next| stream.free > next) {
+                continue;
+            }
+            let end = stream.free;
+            for task in std::mem::take(&mut stream.waiting) {
+                self.states[task as usize].ready = end;
+                self.release(task);
+                has_any = true;
+            }
+        }
+        has_any
     }
     /// Runs the ready tasks that take no time.
     fn run_free(&mut self) {

@@ -77,6 +77,7 @@ pub struct Builder<'p, 'w, 'a> {
     pub(in crate::compilers::xla_cpu) operand_copies: Vec<u32>,
     /// The values that are stored as `bf16`.
     pub(in crate::compilers::xla_cpu) narrowed: Narrowed<'p>,
+    /// The layouts of what convolutions read and write, in tiles.
     convolutions: ConvolutionLayouts,
     /// The values that share a kernel, as numbered sets; and the kernel of each in the block.
     pub(in crate::compilers::xla_cpu) joined: FxHashMap<ValueId, u32>,
