@@ -1,4 +1,4 @@
-"""The order in which XLA for GPUs runs kernels, so that collectives run beside others."""
+"""The order in which XLA for GPUs and TPUs runs kernels, so that collectives run beside others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from shardcore.calculus.hardware import Hardware, hardware
 from tests.accelerators.measured import text
 
 H100 = hardware("h100")
+V5E = hardware("tpu-v5e")
 IN_ORDER = replace(H100, hides_latency=False)
 MESH = 'sdy.mesh @mesh = <["x"=8]>'
 # Rows are gathered before the first product; the second one needs no collective.
@@ -72,14 +73,15 @@ def places(text: str, chip: Hardware) -> dict[str, list[int]]:
     return found
 
 
-def test_a_product_runs_beside_a_gather_that_another_one_waits_for() -> None:
-    found = places(PRODUCTS, H100)
+@pytest.mark.parametrize("chip", [H100, V5E])
+def test_a_product_runs_beside_a_gather_that_another_one_waits_for(chip: Hardware) -> None:
+    found = places(PRODUCTS, chip)
     [gather], [beside, reads] = (
         found["stablehlo.all_gather"],
         found["stablehlo.dot_general"],
     )
     assert gather < beside < reads
-    timeline = shardcore.Module.parse(PRODUCTS).propagate().cost(H100).memory_timeline()
+    timeline = shardcore.Module.parse(PRODUCTS).propagate().cost(chip).memory_timeline()
     assert [timeline.points[place].value for place in (beside, reads)] == ["%q", "%p"]
 
 
@@ -96,13 +98,25 @@ def test_a_gather_does_not_run_beside_a_loop_with_collectives() -> None:
     assert max(found["stablehlo.reduce_scatter"]) < found["stablehlo.all_gather"][-1]
 
 
-@pytest.mark.parametrize("chip", ["h100", "h200", "b200", "gb200"])
+def test_a_gather_does_not_run_beside_a_loop_with_gathers_on_tpus() -> None:
+    # A TPU runs one all-gather at a time; other collectives are none of its business.
+    with_gather = LOOP.replace("{TRIPS}", "4")
+    without = with_gather.replace(
+        '%b: tensor<8192x8192xbf16> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}',
+        "%b: tensor<8192x8192xbf16>",
+    ).replace("%z = sdy.sharding_constraint %y <@mesh, [{}, {}]>", "%z = stablehlo.negate %y")
+    for program, is_before in ((without, True), (with_gather, False)):
+        found = places(program, V5E)
+        assert (found["stablehlo.all_gather"][-1] < found["stablehlo.while"][0]) is is_before
+
+
+@pytest.mark.parametrize("chip", ["h100", "h200", "b200", "gb200", "tpu-v5e", "tpu-v5p", "tpu-v6e"])
 def test_latency_is_hidden_from_hopper_on(chip: str) -> None:
     assert hardware(chip).hides_latency
     assert hardware(chip).facts[2] == int(hardware(chip).hbm_bytes)
 
 
-@pytest.mark.parametrize("chip", ["a100", "l4", "mi300x", "tpu-v5e"])
+@pytest.mark.parametrize("chip", ["a100", "l4", "mi300x", "trainium2"])
 def test_others_do_not_hide_it_so(chip: str) -> None:
     assert hardware(chip).facts[2] is None
 

@@ -22,6 +22,8 @@ pub struct ChipFacts {
     pub flops_per_second: u64,
     /// The most bytes of the main memory that are read or written, in a second.
     pub bytes_per_second: u64,
+    /// The most bytes that a link to another chip sends, in a second.
+    pub link_bytes_per_second: u64,
 }
 
 /// What is compiled, and what is already known of it.

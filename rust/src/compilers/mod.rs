@@ -2,12 +2,13 @@
 //! assignment.
 //!
 //! [`xla_cpu`] models XLA:CPU pass by pass, and holds the passes that XLA:GPU and XLA:TPU share with it; [`memory_scheduler`],
-//! [`xla_gpu`] and [`xla_tpu`] hold the passes that only those run. [`target`] tells the compilers apart, [`compilation`] is a
+//! [`latency_hiding_scheduler`], [`xla_gpu`] and [`xla_tpu`] hold the passes that only those run. [`target`] tells the compilers apart, [`compilation`] is a
 //! request to one of them. [`accelerator`] is a plain model of fusion and scheduling, from which times are computed where the
 //! kernels are not modelled.
 
 pub mod accelerator;
 pub mod compilation;
+pub mod latency_hiding_scheduler;
 pub mod memory_scheduler;
 pub mod target;
 pub mod xla_cpu;

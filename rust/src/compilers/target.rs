@@ -106,10 +106,6 @@ impl Compiler {
     pub const fn sinks_into_loops(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
-    /// Whether all-gathers run beside loops that they do not depend on (`LatencyHidingScheduler`).
-    pub const fn gathers_beside_loops(self) -> bool {
-        matches!(self, Self::XlaTpu)
-    }
     /// Whether a loop copies to and from the host in the background: a value that an iteration makes while the next one runs, and one
     /// that it needs while the one before runs.
     pub const fn pipelines_host_copies(self) -> bool {

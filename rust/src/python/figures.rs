@@ -146,7 +146,7 @@ pub(super) fn program_figures(
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
     compiler: &str,
-    chip: (u128, bool, Option<u128>, (u64, u64)),
+    chip: (u128, bool, Option<u128>, (u64, u64, u64)),
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -158,13 +158,14 @@ pub(super) fn program_figures(
     });
     let estimates: Estimates = given.collect();
     let (fast_bytes, fast_results, overlapped_bytes, rates) = chip;
-    let (flops_per_second, bytes_per_second) = rates;
+    let (flops_per_second, bytes_per_second, link_bytes_per_second) = rates;
     let facts = ChipFacts {
         fast_bytes,
         fast_results,
         overlapped_bytes,
         flops_per_second,
         bytes_per_second,
+        link_bytes_per_second,
     };
     let chip = (compiler_named(compiler), facts);
     Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))

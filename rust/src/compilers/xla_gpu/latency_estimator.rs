@@ -3,6 +3,7 @@
 //!
 //! Source: XLA's `SolLatencyEstimator`, `MatmulInterpolator` and `CollectiveInterpolator`.
 
+use crate::compilers::latency_hiding_scheduler::{Estimated, Rules};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
@@ -25,16 +26,8 @@ const EXPONENT: f64 = 0.9;
 const SIZES: (f64, f64) = (256.0, 4096.0);
 const BATCHES: (f64, f64) = (1.0, 4.0);
 
-/// What is known of a kernel before it is scheduled.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Estimated {
-    /// Microseconds that it takes; of a collective, to start it.
-    pub cost: f64,
-    /// Microseconds until a collective is done; 0 for other kernels.
-    pub latency: f64,
-    /// Whether it runs collectives inside.
-    pub has_collectives: bool,
-}
+/// One collective runs at a time.
+pub const RULES: Rules = Rules { between: 1.0, at_once: [1, 0] };
 
 /// Estimates the kernels of a program.
 pub struct Estimator<'p, 'w, 'a> {
@@ -62,7 +55,7 @@ impl Estimator<'_, '_, '_> {
         }
         let latency = latency(name, read, made);
         if latency > 0.0 {
-            return Estimated { cost: START, latency, has_collectives: false };
+            return Estimated { cost: START, latency, ..Estimated::default() };
         }
         let cost = match name {
             "stablehlo.dot_general" | "stablehlo.dot" => self.product(op),
@@ -72,7 +65,8 @@ impl Estimator<'_, '_, '_> {
             _ if self.program.num_regions(op) > 0 && self.is_run_inside(op) => UNKNOWN,
             _ => (read + made) / TRAFFIC,
         };
-        Estimated { cost, latency, has_collectives: self.has_collectives(op) }
+        let inside = [self.has_collectives(op), false];
+        Estimated { cost, latency, inside, ..Estimated::default() }
     }
     /// Whether `op` runs the blocks in it as they are.
     fn is_run_inside(&self, op: OpId) -> bool {

@@ -5,10 +5,7 @@
 pub mod added_products;
 pub mod dot_merger;
 pub mod latency_estimator;
-pub mod latency_hiding_scheduler;
-pub mod memory_pressure;
 pub mod merged_dots;
 pub mod priority_fusion;
-pub mod schedule_graph;
 pub mod splitk_rewriter;
 pub mod topk_decomposer;

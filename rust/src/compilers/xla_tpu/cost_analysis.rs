@@ -12,7 +12,7 @@ use crate::work::cached::{Outcome, Works};
 use rustc_hash::FxHashMap;
 
 /// How often loops are expected to run.
-const TRIPS: f64 = 5.0;
+pub const TRIPS: f64 = 5.0;
 
 /// The most ops through which a product is followed to the kernel that computes it.
 const MAX_STEPS: usize = 64;
@@ -43,6 +43,61 @@ impl Needs {
     }
 }
 
+/// Seconds of the kernels of a block.
+pub struct KernelCosts {
+    /// What each computes, and its traffic if everything is in HBM.
+    compute: Vec<f64>,
+    traffic: Vec<f64>,
+    /// Whether kernels run inside it.
+    runs_blocks: Vec<bool>,
+    bytes_per_second: f64,
+    /// What all of them need, once.
+    needs: Needs,
+}
+
+impl KernelCosts {
+    /// For the kernels of `graph`, on the chip of `facts`; `inside` has for each kernel what the blocks inside of it need.
+    pub fn new(
+        (program, works): (&Program, &mut Works<'_>),
+        (graph, inside): (&Graph, &[Needs]),
+        facts: ChipFacts,
+    ) -> Self {
+        let [flops_per_second, bytes_per_second] =
+            [facts.flops_per_second, facts.bytes_per_second].map(|rate| rate.max(1) as f64);
+        let all_flops = flops_of_kernels((program, works), graph);
+        let count = graph.kernels.len();
+        let mut found = Self {
+            compute: Vec::with_capacity(count),
+            traffic: Vec::with_capacity(count),
+            runs_blocks: Vec::with_capacity(count),
+            bytes_per_second,
+            needs: Needs::default(),
+        };
+        for (at, kernel) in (0..).zip(&graph.kernels) {
+            let runs_blocks = kernel.is_op && runs_blocks(program, kernel.op);
+            let (flops, bytes) = if kernel.is_name {
+                (0.0, 0.0)
+            } else if runs_blocks {
+                let Needs { flops, bytes, .. } = inside[at as usize];
+                let trips = if program.kind(kernel.op) == OpKind::While { TRIPS } else { 1.0 };
+                (trips * flops, trips * bytes)
+            } else {
+                (all_flops[at as usize], traffic(graph, at))
+            };
+            found.needs.flops += flops;
+            found.needs.bytes += bytes;
+            found.compute.push(flops / flops_per_second);
+            found.traffic.push(bytes / bytes_per_second);
+            found.runs_blocks.push(runs_blocks);
+        }
+        found
+    }
+    /// Seconds of kernel `at`.
+    pub fn seconds(&self, at: u32) -> f64 {
+        self.compute[at as usize].max(self.traffic[at as usize])
+    }
+}
+
 /// Seconds of the kernels of a block, by their position in its schedule.
 pub struct CostAnalysis {
     /// What each computes, and its traffic if everything is in HBM.
@@ -58,45 +113,20 @@ pub struct CostAnalysis {
 }
 
 impl CostAnalysis {
-    /// For the kernels of `graph` in `order`, on the chip of `facts`; `inside` has for each kernel what the blocks inside of it need.
-    pub fn new(
-        (program, works): (&Program, &mut Works<'_>),
-        (graph, inside): (&Graph, &[Needs]),
-        order: &[u32],
-        facts: ChipFacts,
-    ) -> Self {
-        let [flops_per_second, bytes_per_second] =
-            [facts.flops_per_second, facts.bytes_per_second].map(|rate| rate.max(1) as f64);
-        let flops = flops_of_kernels((program, works), graph);
+    /// For kernels with `costs`, in `order`.
+    pub fn new(costs: &KernelCosts, order: &[u32]) -> Self {
         let mut found = Self {
-            compute: Vec::with_capacity(order.len()),
-            traffic: Vec::with_capacity(order.len()),
-            runs_blocks: Vec::with_capacity(order.len()),
+            compute: order.iter().map(|&at| costs.compute[at as usize]).collect(),
+            traffic: order.iter().map(|&at| costs.traffic[at as usize]).collect(),
+            runs_blocks: order.iter().map(|&at| costs.runs_blocks[at as usize]).collect(),
             before: Vec::with_capacity(order.len() + 1),
-            bytes_per_second,
-            needs: Needs::default(),
+            bytes_per_second: costs.bytes_per_second,
+            needs: costs.needs,
         };
         let mut now = 0.0;
         for &at in order {
-            let kernel = graph.kernels[at as usize];
             found.before.push(now);
-            let runs_blocks = kernel.is_op && runs_blocks(program, kernel.op);
-            let (flops, bytes) = if kernel.is_name {
-                (0.0, 0.0)
-            } else if runs_blocks {
-                let Needs { flops, bytes, .. } = inside[at as usize];
-                let trips = if program.kind(kernel.op) == OpKind::While { TRIPS } else { 1.0 };
-                (trips * flops, trips * bytes)
-            } else {
-                (flops[at as usize], traffic(graph, at))
-            };
-            found.needs.flops += flops;
-            found.needs.bytes += bytes;
-            let (compute, traffic) = (flops / flops_per_second, bytes / bytes_per_second);
-            found.compute.push(compute);
-            found.traffic.push(traffic);
-            found.runs_blocks.push(runs_blocks);
-            now += compute.max(traffic);
+            now += costs.seconds(at);
         }
         found.before.push(now);
         found

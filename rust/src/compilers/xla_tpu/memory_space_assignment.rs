@@ -11,13 +11,14 @@
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
-use crate::compilers::xla_tpu::cost_analysis::{read_bytes, runs_blocks, CostAnalysis, Needs};
+use crate::compilers::xla_tpu::cost_analysis::{
+    read_bytes, runs_blocks, CostAnalysis, KernelCosts, Needs,
+};
 use crate::compilers::xla_tpu::cross_program_prefetch::prefetched;
 use crate::compilers::xla_tpu::vector_memory::VectorMemory;
 use crate::index::ValueId;
 use crate::ir::{OpKind, Program};
 use crate::spmd::collective_optimizer::COLLECTIVES;
-use crate::work::cached::Works;
 use rustc_hash::FxHashSet;
 
 /// The bytes of vector memory that kernels keep for themselves.
@@ -94,14 +95,14 @@ impl Liveness {
     /// Keeps what is in the vector memory of the chip out of what is counted.
     pub fn assign_memory_space(
         &mut self,
-        (program, works): (&Program, &mut Works<'_>),
+        program: &Program,
         (graph, inside): (&Graph, &[Needs]),
         is_entry: bool,
-        facts: ChipFacts,
+        (costs, facts): (&KernelCosts, ChipFacts),
     ) {
         let room = facts.fast_bytes.saturating_sub(OF_KERNELS);
         let count = self.order.len();
-        let costs = CostAnalysis::new((program, works), (graph, inside), &self.order, facts);
+        let costs = CostAnalysis::new(costs, &self.order);
         let mut vector = VectorMemory::new(count);
         for (&kernel, at) in self.order.iter().zip(0..) {
             match inside[kernel as usize].vector_bytes {

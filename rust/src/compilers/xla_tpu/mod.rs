@@ -7,7 +7,7 @@ pub mod convolution_layouts;
 pub mod cost_analysis;
 pub mod cross_program_prefetch;
 pub mod entry_layouts;
-pub mod latency_hiding_scheduler;
+pub mod latency_estimator;
 pub mod memory_space_assignment;
 pub mod multi_output_fusion;
 pub mod narrowed_values;

@@ -3,16 +3,16 @@
 //! Source: XLA's `BFScheduler` and `DefaultMemoryScheduler`.
 
 use crate::compilers::compilation::ChipFacts;
+use crate::compilers::latency_hiding_scheduler::with_hidden_latency;
 use crate::compilers::memory_scheduler::async_collectives::{early_kernels, with_early_starts};
 use crate::compilers::memory_scheduler::{candidates, readers_of_overwritten};
 use crate::compilers::target::Compiler;
 use crate::compilers::xla_cpu::breadth_first_scheduler::breadth_first;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::Liveness;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
-use crate::compilers::xla_gpu::latency_estimator::Estimator;
-use crate::compilers::xla_gpu::latency_hiding_scheduler::with_hidden_latency;
-use crate::compilers::xla_tpu::cost_analysis::Needs;
-use crate::compilers::xla_tpu::latency_hiding_scheduler::beside_loops;
+use crate::compilers::xla_gpu::latency_estimator as gpu;
+use crate::compilers::xla_tpu::cost_analysis::{KernelCosts, Needs};
+use crate::compilers::xla_tpu::latency_estimator::{self as tpu, runs_beside};
 use crate::ir::Program;
 use crate::work::cached::Works;
 
@@ -66,12 +66,18 @@ impl Liveness {
             others
                 .into_iter()
                 .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
-        let gathers = compiler.gathers_beside_loops();
-        let beside = gathers.then(|| beside_loops(program, graph, &best.order)).flatten();
-        let best = beside.map_or(best, |(order, held)| live(order, &held));
+        let before = || readers_of_overwritten(graph, donated);
+        let limit = |memory| if is_entry { limit(graph, memory, donated) } else { u128::MAX };
         if compiler.has_vector_memory() {
-            let mut best = best;
-            best.assign_memory_space((program, works), (graph, inside), is_entry, facts);
+            let costs = KernelCosts::new((program, works), (graph, inside), facts);
+            let memory = facts.overlapped_bytes.filter(|_| runs_beside(program, graph));
+            let hidden = memory.and_then(|memory| {
+                let estimator = tpu::Estimator { program, graph, costs: &costs, facts };
+                let estimates = (tpu::RULES, |at| estimator.estimated(at));
+                with_hidden_latency(graph, (&best.order, limit(memory)), &before(), estimates)
+            });
+            let mut best = hidden.map_or(best, |(order, held)| live(order, &held));
+            best.assign_memory_space(program, (graph, inside), is_entry, (&costs, facts));
             return best;
         }
         if !compiler.starts_collectives_early() {
@@ -82,9 +88,9 @@ impl Liveness {
         let early = has_early.then(|| with_early_starts(graph, &best.order, &is_early));
         let order = early.as_ref().map_or(&best.order, |(order, _)| order);
         let hidden = facts.overlapped_bytes.and_then(|memory| {
-            let limit = if is_entry { limit(graph, memory, donated) } else { u128::MAX };
-            let before = readers_of_overwritten(graph, donated);
-            with_hidden_latency(graph, (order, limit), &before, &mut Estimator { program, works })
+            let mut estimator = gpu::Estimator { program, works };
+            let estimates = (gpu::RULES, |at| estimator.estimated(graph, at));
+            with_hidden_latency(graph, (order, limit(memory)), &before(), estimates)
         });
         hidden.or(early).map_or(best, |(order, held)| live(order, &held))
     }

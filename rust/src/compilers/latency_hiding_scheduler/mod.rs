@@ -6,20 +6,45 @@
 //! Memory decides only when much of it is taken, so that peaks are larger than those of the order that is given. Places in it break
 //! ties.
 //!
-//! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`.
+//! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`; those of XLA for TPUs are printed by it.
 
-use super::latency_estimator::Estimator;
-use super::memory_pressure::MemoryPressure;
-use super::schedule_graph::{schedule_graph, Kind, Node};
+mod memory_pressure;
+mod schedule_graph;
+
 use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
+use memory_pressure::MemoryPressure;
+use schedule_graph::{schedule_graph, Kind, Node};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// The most kernels that are ready that are compared at a time; those behind most collectives come first, then later ones.
 const MAX_COMPARED: usize = 256;
-/// Microseconds between a kernel and what reads its result.
-const BETWEEN: f64 = 1.0;
+
+/// The number of resources that collectives share.
+pub const RESOURCES: usize = 2;
+
+/// What is known of a kernel before it is scheduled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Estimated {
+    /// Microseconds that it takes; of a collective, to start it.
+    pub cost: f64,
+    /// Microseconds until a collective is done; 0 for other kernels.
+    pub latency: f64,
+    /// The resource that a collective takes, below [`RESOURCES`].
+    pub resource: usize,
+    /// The resources that the collectives inside of it take.
+    pub inside: [bool; RESOURCES],
+}
+
+/// What a compiler takes for true of all programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Microseconds between a kernel and what reads its result.
+    pub between: f64,
+    /// The collectives that may run at a time, of each resource.
+    pub at_once: [u32; RESOURCES],
+}
 
 /// An order of kernels, and items, each with the position until which it is live.
 pub type Scheduled = (Vec<u32>, Vec<(u32, u32)>);
@@ -71,15 +96,16 @@ struct Scheduler<'g> {
     nodes: Vec<Node>,
     /// The nodes that each node needs.
     needs: Rows<u32>,
-    /// What awaits collectives, and other nodes.
-    ends: Queue,
+    /// What awaits collectives, by the resource of these, and other nodes.
+    ends: [Queue; RESOURCES],
     others: Queue,
     /// Names that are ready.
     names: Vec<u32>,
     /// Times in the future at which something may run.
     future: BinaryHeap<Reverse<u64>>,
-    /// Whether a collective is running.
-    is_busy: bool,
+    /// How many more collectives may run, of each resource.
+    free: [u32; RESOURCES],
+    between: f64,
     time: f64,
     memory: MemoryPressure<'g>,
 }
@@ -90,10 +116,10 @@ pub fn with_hidden_latency(
     graph: &Graph,
     (order, limit): (&[u32], u128),
     before: &Rows<u32>,
-    estimator: &mut Estimator<'_, '_, '_>,
+    (rules, estimated): (Rules, impl FnMut(u32) -> Estimated),
 ) -> Option<Scheduled> {
-    let (nodes, needs) = schedule_graph(graph, before, estimator)?;
-    let mut scheduler = Scheduler::new(nodes, &needs, order, MemoryPressure::new(graph, limit));
+    let nodes = schedule_graph(graph, before, estimated)?;
+    let mut scheduler = Scheduler::new(nodes, order, rules, MemoryPressure::new(graph, limit));
     let mut reversed = Vec::with_capacity(scheduler.nodes.len());
     while let Some(node) = scheduler.best() {
         scheduler.place(node);
@@ -123,17 +149,18 @@ fn scheduled(graph: &Graph, nodes: &[Node], placed: &[u32]) -> Scheduled {
 }
 
 impl<'g> Scheduler<'g> {
-    /// For `nodes`, which need those in `needs`; `order` is that of the kernels.
+    /// For `nodes`, with pairs of a node and one that it needs; `order` is that of the kernels.
     fn new(
-        nodes: Vec<Node>,
-        needs: &[(u32, u32)],
+        (nodes, needs): (Vec<Node>, Vec<(u32, u32)>),
         order: &[u32],
+        rules: Rules,
         memory: MemoryPressure<'g>,
     ) -> Self {
-        let needs = Rows::of(nodes.len(), needs);
-        let (time, is_busy) = (0.0, false);
-        let (ends, others, names, future) = Default::default();
-        let mut found = Self { nodes, needs, ends, others, names, future, is_busy, time, memory };
+        let needs = Rows::of(nodes.len(), &needs);
+        let Rules { between, at_once: free } = rules;
+        let (ends, others, names, future, time) = Default::default();
+        let mut found =
+            Self { nodes, needs, ends, others, names, future, free, between, time, memory };
         found.order_nodes(order);
         for node in 0..found.nodes.len() as u32 {
             for &need in found.needs.row(node) {
@@ -142,7 +169,7 @@ impl<'g> Scheduler<'g> {
         }
         for node in 0..found.nodes.len() as u32 {
             if found.nodes[node as usize].waits == 0 {
-                found.nodes[node as usize].ready = BETWEEN;
+                found.nodes[node as usize].ready = between;
                 found.enqueue(node);
             }
         }
@@ -193,7 +220,8 @@ impl<'g> Scheduler<'g> {
             self.names.push(node);
             return;
         }
-        let queue = if own.ends() { &mut self.ends } else { &mut self.others };
+        let ends = &mut self.ends[own.what.resource];
+        let queue = if own.ends() { ends } else { &mut self.others };
         if own.ready > self.time {
             queue.later.push(Reverse((own.ready.to_bits(), own.place, node)));
             self.future.push(Reverse(own.ready.to_bits()));
@@ -207,35 +235,41 @@ impl<'g> Scheduler<'g> {
             return Some(name);
         }
         let Self { nodes, ends, others, time, .. } = self;
-        ends.advance(*time, nodes);
-        others.advance(*time, nodes);
+        for queue in ends.iter_mut().chain([others]) {
+            queue.advance(*time, nodes);
+        }
         let wanted = self.memory.is_high().then(|| self.most_relief());
-        if !self.is_busy {
-            if let Some(end) = self.best_of(|it| &mut it.ends, wanted) {
-                return Some(end);
+        for resource in 0..RESOURCES {
+            if self.free[resource] > 0 {
+                if let Some(end) = self.best_of(|it| &mut it.ends[resource], wanted) {
+                    return Some(end);
+                }
             }
         }
         if let Some(other) = self.best_of(|it| &mut it.others, wanted) {
             return Some(other);
         }
-        // Only what may not run beside the collective is left, or what was not compared.
-        let left = self.others.now.pop_last().or_else(|| self.ends.now.pop_last());
-        left.map(|(_, _, node)| node)
+        // Only what may not run beside the collectives is left, or what was not compared.
+        let mut queues = [&mut self.others].into_iter().chain(&mut self.ends);
+        queues.find_map(|queue| queue.now.pop_last()).map(|(_, _, node)| node)
+    }
+    /// Whether `node` runs collectives for which no resource is left.
+    fn must_wait(&self, node: &Node) -> bool {
+        node.what.inside.iter().zip(self.free).any(|(&is_taken, free)| is_taken && free == 0)
     }
     fn relief(&self, node: &Node) -> Relief {
         node.part().map_or_else(Relief::default, |part| self.memory.relief(part))
     }
     /// The most that any node that is ready does for memory.
     fn most_relief(&self) -> Relief {
-        let ends = (!self.is_busy).then_some(&self.ends);
-        let queues = ends.into_iter().chain([&self.others]);
+        let ends = self.ends.iter().zip(self.free).filter(|&(_, free)| free > 0);
+        let queues = ends.map(|(queue, _)| queue).chain([&self.others]);
         let ready = queues.flat_map(|queue| {
             let later = queue.later.iter().map(|Reverse(entry)| entry);
             queue.now.iter().rev().chain(later).take(MAX_COMPARED)
         });
         let nodes = ready.map(|entry| &self.nodes[entry.2 as usize]);
-        let may_run = |node: &&Node| !(self.is_busy && node.what.has_collectives);
-        let reliefs = nodes.filter(may_run).map(|node| self.relief(node));
+        let reliefs = nodes.filter(|node| !self.must_wait(node)).map(|node| self.relief(node));
         reliefs.max().unwrap_or_default()
     }
     /// Removes the best node of a queue; of those that do as much for memory as is `wanted`, unless there are none.
@@ -248,7 +282,7 @@ impl<'g> Scheduler<'g> {
             let entries = std::mem::take(&mut queue(self).now);
             let found = self.best_now(&entries, |node| {
                 let is_wanted = wanted.is_none_or(|it| self.relief(node) == it);
-                is_wanted && !(self.is_busy && node.what.has_collectives)
+                is_wanted && !self.must_wait(node)
             });
             let mut own = std::mem::take(queue(self));
             own.now = entries;
@@ -266,7 +300,10 @@ impl<'g> Scheduler<'g> {
     }
     /// The best of `entries`, which may run by now.
     fn best_now(&self, entries: &BTreeSet<Entry>, may: impl Fn(&Node) -> bool) -> Option<Entry> {
-        let is_backed = self.is_busy && !self.ends.is_empty();
+        let is_backed = |node: &Node| {
+            let resource = node.what.resource;
+            self.free[resource] == 0 && !self.ends[resource].is_empty()
+        };
         let left = self.future.peek().map(|&Reverse(at)| f64::from_bits(at) - self.time);
         let (mut best, mut last): (Option<(Entry, Rank)>, Option<Entry>) = (None, None);
         for &entry in entries.iter().rev().take(MAX_COMPARED) {
@@ -274,7 +311,7 @@ impl<'g> Scheduler<'g> {
             if !may(node) {
                 continue;
             }
-            if node.starts() && is_backed {
+            if node.starts() && is_backed(node) {
                 return Some(entry);
             }
             if node.starts() && node.depth == 0.0 {
@@ -313,14 +350,15 @@ impl<'g> Scheduler<'g> {
     fn place(&mut self, node: u32) {
         let own = &mut self.nodes[node as usize];
         let part = own.part();
+        let free = &mut self.free[own.what.resource];
         if own.ends() {
-            self.is_busy = true;
+            *free = free.saturating_sub(1);
         } else if own.starts() {
-            self.is_busy = false;
+            *free += 1;
         }
         own.ready = own.ready.max(self.time);
         let (at, cost) = (own.ready, own.what.cost);
-        let between = if own.kind == Kind::Results { 0.0 } else { BETWEEN };
+        let between = if own.kind == Kind::Results { 0.0 } else { self.between };
         self.time = at + cost;
         if let Some(part) = part {
             self.memory.place(part);

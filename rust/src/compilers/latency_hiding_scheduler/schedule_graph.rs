@@ -3,8 +3,8 @@
 //!
 //! Source: XLA's `HloScheduleGraph`.
 
-use super::latency_estimator::{Estimated, Estimator};
 use super::memory_pressure::Part;
+use super::Estimated;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ pub type Nodes = (Vec<Node>, Vec<(u32, u32)>);
 pub fn schedule_graph(
     graph: &Graph,
     before: &Rows<u32>,
-    estimator: &mut Estimator<'_, '_, '_>,
+    mut estimated: impl FnMut(u32) -> Estimated,
 ) -> Option<Nodes> {
     let count = graph.kernels.len() as u32;
     let node = |at: u32| {
@@ -85,8 +85,7 @@ pub fn schedule_graph(
             let kind = if graph.makes(at).len() > 1 { Kind::Results } else { Kind::Renaming };
             return Node { itself: at, kind, ..Node::default() };
         }
-        let what = estimator.estimated(graph, at);
-        Node { itself: at, what, ..Node::default() }
+        Node { itself: at, what: estimated(at), ..Node::default() }
     };
     let mut nodes: Vec<Node> = (0..count).map(node).collect();
     let mut end_of: Vec<u32> = (0..count).collect();
@@ -94,8 +93,7 @@ pub fn schedule_graph(
         if nodes[start as usize].starts() {
             let itself = nodes.len() as u32;
             end_of[start as usize] = itself;
-            let cost = nodes[start as usize].what.cost;
-            let what = Estimated { cost, ..Estimated::default() };
+            let what = Estimated { latency: 0.0, ..nodes[start as usize].what };
             nodes.push(Node { itself, kind: Kind::End(start), what, ..Node::default() });
         }
     }
