@@ -164,6 +164,16 @@ fn end_of(program: &Program, storage: &Storage, mut value: ValueId) -> ValueId {
     value
 }
 
+/// Whether `op` is a transpose of what is computed in its kernel: layouts are chosen so that it moves nothing.
+fn is_transpose_of_computed(program: &Program, storage: &Storage, op: OpId) -> bool {
+    if program.op_name(op) != "stablehlo.transpose" {
+        return false;
+    }
+    let source = storage.equal.first(program.operand(op, 0));
+    let is_pointwise = |made_by| storage.facts.has(made_by, Fact::POINTWISE);
+    !storage.is_written(source) && program.defining_op(source).is_some_and(is_pointwise)
+}
+
 /// Whether `value` has more bytes than `other`.
 fn is_wider(works: &mut Works<'_>, value: ValueId, other: ValueId) -> bool {
     works.tensors.bytes(value) > works.tensors.bytes(other)
@@ -178,7 +188,9 @@ fn fuse_into_products(
     op: OpId,
 ) {
     let facts = storage.facts.of(op);
-    if !facts.has(Fact::SINGLE) || !facts.has_any(Fact::POINTWISE.or(Fact::EXPAND)) {
+    let fuses = facts.has_any(Fact::POINTWISE.or(Fact::EXPAND))
+        || is_transpose_of_computed(program, storage, op);
+    if !facts.has(Fact::SINGLE) || !fuses {
         return;
     }
     let value = program.result(op, 0);

@@ -164,7 +164,8 @@ impl Layouts {
         let sizes = works.tensors.of(source).dims.as_deref()?;
         (!is_moved(&order, sizes)).then_some(source)
     }
-    /// Whether `op` is a dot that reads operand `index` as a batch of matrices by a reshape.
+    /// Whether `op` is a dot that reads operand `index` as a batch of matrices by a reshape; TPUs compute dots of any dims as
+    /// convolutions.
     pub fn reshapes(
         &mut self,
         program: &Program,
@@ -173,6 +174,7 @@ impl Layouts {
         index: usize,
     ) -> bool {
         program.kind(op) == OpKind::DotGeneral
+            && !self.compiler.fuses_products()
             && matches!(self.reading(program, works, op, index), Some(Reading::Reshaped))
     }
     /// The number of batch dims of operand `index` of `op`, a dot, and the number of rows of each of its matrices.
@@ -196,7 +198,7 @@ impl Layouts {
     /// of matrices.
     #[inline]
     pub fn reshapes_result(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
-        if program.kind(op) != OpKind::DotGeneral {
+        if program.kind(op) != OpKind::DotGeneral || self.compiler.fuses_products() {
             return None;
         }
         self.reshapes_product(program, op)
