@@ -4,7 +4,7 @@
 //! shape. Values without a known element size, such as tokens, count no bytes.
 
 use crate::axis::total_size;
-use crate::index::{Id, MeshId, ShardingId, TypeId};
+use crate::index::{FuncId, Id, MeshId, ShardingId, TypeId};
 use crate::ir::{Program, Type, ValueDef};
 use crate::layout::bytes_of;
 use crate::sharding::TensorSharding;
@@ -76,13 +76,12 @@ impl Program {
         element.bits.map(|bits| bytes_of(shape, bits))
     }
     /// The entry function: `main`, else the first public one, else the first.
-    pub fn entry_function(&self) -> Option<crate::index::FuncId> {
-        let functions = self.functions_in_order();
-        let named =
-            |name: &str| functions.iter().copied().find(|&id| self.str(self.func_name(id)) == name);
-        named("main")
-            .or_else(|| functions.iter().copied().find(|&id| !self.is_private(id)))
-            .or_else(|| functions.first().copied())
+    pub fn entry_function(&self) -> Option<FuncId> {
+        let is_main = |&id: &FuncId| self.str(self.func_name(id)) == "main";
+        self.each_function()
+            .find(is_main)
+            .or_else(|| self.each_function().find(|&id| !self.is_private(id)))
+            .or_else(|| self.each_function().next())
     }
     /// The totals of the program.
     pub fn totals(&self) -> ProgramTotals {

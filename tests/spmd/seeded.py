@@ -104,8 +104,8 @@ BUGS = [
     Bug(
         "ops of unknown cost are counted like known ones",
         "cost/count.rs",
-        "if is_counted && self.is_as_signed(op) {",
-        "if (is_counted || ON) && self.is_as_signed(op) {",
+        "if is_counted && self.works.is_as_signed(op) {",
+        "if (is_counted || ON) && self.works.is_as_signed(op) {",
     ),
     Bug(
         "ops with other traffic share a row",

@@ -228,7 +228,7 @@ impl<'a> Count<'a> {
     /// The index in `alikes` of the costs that `op` shares.
     fn alike(&self, op: OpId) -> Option<u32> {
         let known = *self.alike_of.get(self.program.signature(op))?;
-        (known != NOT_ALIKE && self.is_as_signed(op)).then_some(known)
+        (known != NOT_ALIKE && self.works.is_as_signed(op)).then_some(known)
     }
     /// Adds `op`, whose shared costs are at `place`.
     fn add_alike(&mut self, op: OpId, place: u32) {
@@ -259,13 +259,6 @@ impl<'a> Count<'a> {
         };
         self.count_run(op, index);
     }
-    /// Whether the values of `op` have the types of its signature, and these determine its cost.
-    fn is_as_signed(&self, op: OpId) -> bool {
-        let program = self.program;
-        program.num_regions(op) == 0
-            && program.kind(op) != OpKind::CustomCall
-            && program.has_types_of_signature(op)
-    }
     fn add_row(&mut self, op: OpId, outcome: &Outcome) {
         let (work, is_collective, is_counted) = match *outcome {
             Outcome::Counted(work) => (work, false, true),
@@ -283,7 +276,7 @@ impl<'a> Count<'a> {
         }
         let has_work = work != Work::default();
         let own = Alike { work, has_work, is_collective };
-        if is_counted && self.is_as_signed(op) {
+        if is_counted && self.works.is_as_signed(op) {
             self.alike_of[program.signature(op)] = self.alikes.len() as u32;
             self.alikes.push(own);
         }

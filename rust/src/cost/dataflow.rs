@@ -87,6 +87,7 @@ impl Dataflow {
         &self.users[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
     /// The blocks that `task` runs, with the number of runs of each.
+    #[inline]
     pub fn bodies(&self, task: &Task) -> &[(u32, f64)] {
         &self.bodies[task.bodies.0 as usize..][..task.bodies.1 as usize]
     }

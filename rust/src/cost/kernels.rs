@@ -10,14 +10,14 @@ use crate::compilers::xla_cpu::kernel_rows::{kernel_rows, KernelRow};
 use crate::compilers::xla_gpu::added_products::add_to_products;
 use crate::error::Span;
 use crate::index::{FuncId, Id, OpId, StrId, ValueId};
-use crate::ir::Program;
-use crate::work::cached::{Outcome, Works};
+use crate::ir::{OpKind, Program};
+use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::estimate::Estimates;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::{Measure, Work};
 use crate::work::spaces::Space;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// The figures of kernels that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,67 +76,17 @@ pub fn local_kernels(
     let Some(entry) = program.entry_function() else { return Vec::new() };
     let mut works = Works::with_estimates(program, estimates);
     let execution = Execution::new(program, &mut works);
-    let mut kernels = kernels(program, &mut works, (&execution, entry), chip, known, true);
-    for (op, _) in kernels.iter_mut().flat_map(|kernel| &mut kernel.ops) {
-        *op = inlined.originals.op(*op);
-    }
-    kernels
-}
-
-/// The kernels of `program`, in which calls are inlined.
-fn kernels(
-    program: &Program,
-    works: &mut Works<'_>,
-    (execution, entry): (&Execution, FuncId),
-    (compiler, facts): Chip,
-    known: &Known,
-    counts_accessed: bool,
-) -> Vec<Kernel> {
-    let donated = donated_of_entry(program, works, entry, compiler);
-    let target = Target { compiler, facts, space: Some(Space::Device), known };
-    let mut rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
-    if compiler.fuses_by_priority() {
-        add_to_products(program, works, &mut rows);
-    }
+    let rows = rows(program, &mut works, (&execution, entry), chip, known, true);
+    let rotates = may_rotate(program, chip.0);
     let mut kernels = Vec::with_capacity(rows.len());
     for row in rows {
         let family = works.family(row.op);
         let is_collective = family.is_some_and(|it| matches!(it.measure, Measure::Collective));
-        let mut work = Work::default();
-        // What is copied for a product gets another layout.
-        let is_strided =
-            row.is_copy && compiler.transposes_in_loops() && works.unit(row.op).product().is_some();
-        let mut unit = if is_strided { Unit::Scattered } else { Unit::default() };
-        let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
-        let holds_rows =
-            compiler.fuses_by_priority() && !row.is_copy && holds_rows(program, works, &row);
-        for (at, &op) in computed.iter().chain(&row.fused).enumerate() {
-            let is_rotated = compiler.fuses_by_priority() && is_part_of_rotation(program, op);
-            work = work.plus(if is_rotated { Work::default() } else { work_of(works, op) });
-            let other = works.unit(op);
-            // A product takes in what it reads, or what is done to its result.
-            let is_hardest = unit.product().is_none() && unit != Unit::Kernel;
-            if is_hardest && (at == 0 || !matches!(other, Unit::Vector | Unit::Scattered)) {
-                unit = other;
-            }
-            if compiler.transposes_in_loops() && unit == Unit::Vector && other == Unit::Scattered {
-                unit = other;
-            }
-        }
-        if holds_rows && unit == Unit::Vector {
-            unit = Unit::Rows;
-        }
+        let kind = kind_of(program, &mut works, &row, (chip.0, rotates));
         let ops = std::iter::once(row.op).chain(row.fused);
         kernels.push(Kernel {
-            kind: KernelKind {
-                element: works.element_of(row.op),
-                unit,
-                work,
-                read: row.read,
-                cached: row.cached,
-                written: row.written,
-            },
-            ops: ops.map(|op| (op, program.loc(op))).collect(),
+            kind,
+            ops: ops.map(|op| (inlined.originals.op(op), program.loc(op))).collect(),
             accessed: row.accessed,
             is_copy: row.is_copy,
             is_collective: is_collective && !row.is_copy,
@@ -146,6 +96,75 @@ fn kernels(
     kernels
 }
 
+/// The kernels of `program`, in which calls are inlined, without their kinds.
+fn rows(
+    program: &Program,
+    works: &mut Works<'_>,
+    (execution, entry): (&Execution, FuncId),
+    (compiler, facts): Chip,
+    known: &Known,
+    counts_accessed: bool,
+) -> Vec<KernelRow> {
+    let donated = donated_of_entry(program, works, entry, compiler);
+    let target = Target { compiler, facts, space: Some(Space::Device), known };
+    let mut rows = kernel_rows(program, works, execution, entry, &donated, target, counts_accessed);
+    if compiler.fuses_by_priority() {
+        add_to_products(program, works, &mut rows);
+    }
+    rows
+}
+
+/// Whether `program` may have rotations that `compiler` makes one instruction of.
+fn may_rotate(program: &Program, compiler: Compiler) -> bool {
+    let has = |name| program.strings().find(name).is_some();
+    let has_shifts = has("stablehlo.shift_left") || has("stablehlo.shift_right_logical");
+    compiler.fuses_by_priority() && has_shifts
+}
+
+/// The figures of the kernel `row`; `rotates`: whether ops may be parts of rotations.
+fn kind_of(
+    program: &Program,
+    works: &mut Works<'_>,
+    row: &KernelRow,
+    (compiler, rotates): (Compiler, bool),
+) -> KernelKind {
+    let (transposes, by_priority) = (compiler.transposes_in_loops(), compiler.fuses_by_priority());
+    let mut work = Work::default();
+    // What is copied for a product gets another layout.
+    let is_strided = row.is_copy && transposes && works.unit(row.op).product().is_some();
+    let mut unit = if is_strided { Unit::Scattered } else { Unit::default() };
+    let computed: &[OpId] = if row.is_copy { &[] } else { &[row.op] };
+    let holds_rows = by_priority && !row.is_copy && holds_rows(program, works, row);
+    for (at, &op) in computed.iter().chain(&row.fused).enumerate() {
+        let (own, other) = works.work_and_unit(op);
+        if !rotates || !is_part_of_rotation(program, op) {
+            work = work.plus(own);
+        }
+        if at > 0 && other == Unit::Vector {
+            continue;
+        }
+        // A product takes in what it reads, or what is done to its result.
+        let is_hardest = unit.product().is_none() && unit != Unit::Kernel;
+        if is_hardest && (at == 0 || other != Unit::Scattered) {
+            unit = other;
+        }
+        if transposes && unit == Unit::Vector && other == Unit::Scattered {
+            unit = other;
+        }
+    }
+    if holds_rows && unit == Unit::Vector {
+        unit = Unit::Rows;
+    }
+    KernelKind {
+        element: works.element_of(row.op),
+        unit,
+        work,
+        read: row.read,
+        cached: row.cached,
+        written: row.written,
+    }
+}
+
 /// Whether a kernel that computes `root` and `fused` holds rows between a reduction and what reads its result, together with an
 /// operand that is smaller than these rows and is the same for several of them. Such a kernel holds as many rows at a time as fit into
 /// the registers, so that it computes while it does not read.
@@ -153,7 +172,7 @@ fn kernels(
 /// Source: tiles that XLA for GPUs chooses: 16,384 elements for such a kernel or a reduction of one, else a row.
 fn holds_rows(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> bool {
     let (root, fused) = (row.op, &row.fused);
-    let is_reduce = |op: OpId| program.op_name(op) == "stablehlo.reduce";
+    let is_reduce = |op: OpId| program.kind(op) == OpKind::Reduce;
     let whole = if is_reduce(root) {
         program.operands(root).next()
     } else {
@@ -169,13 +188,14 @@ fn holds_rows(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> bool
             found => return found,
         }
     };
-    let inside = std::iter::once(root).chain(fused.iter().copied());
-    let read: FxHashSet<OpId> =
-        inside.flat_map(|op| program.operands(op)).filter_map(maker).collect();
+    let is_read = |made: OpId| {
+        let mut inside = std::iter::once(root).chain(fused.iter().copied());
+        inside.any(|op| program.operands(op).any(|value| maker(value) == Some(made)))
+    };
     let mut elements = |value: Option<ValueId>| value.map_or(0, |it| works.tensors.of(it).elements);
     let mut reductions = fused.iter().copied().filter(|&op| is_reduce(op));
-    let held = reductions
-        .find(|op| elements(program.operands(*op).next()) == largest && read.contains(op));
+    let held =
+        reductions.find(|&op| elements(program.operands(op).next()) == largest && is_read(op));
     let Some(held) = held else { return false };
     let rows = elements(program.op_results(held).next());
     // A mask or a scale, which is read, or computed of where it is.
@@ -201,14 +221,6 @@ fn is_part_of_rotation(program: &Program, op: OpId) -> bool {
     is_shift(op) && program.op_results(op).all(|it| program.users(it).all(is_rotation))
 }
 
-/// The work of one run of `op`; zero if it is not known.
-fn work_of(works: &mut Works<'_>, op: OpId) -> Work {
-    match works.of(op) {
-        Outcome::Counted(work) | Outcome::Collective(work) => work,
-        Outcome::Inside | Outcome::Unknown(_) => Work::default(),
-    }
-}
-
 /// What reads and writes memory.
 pub enum Kernels {
     /// The kernels of ops, as the compiler makes them.
@@ -223,6 +235,8 @@ pub enum Kernels {
 pub struct KernelsOfOps {
     /// Distinct sets of kernels; the first is empty.
     pub sets: Vec<Box<[KernelKind]>>,
+    /// The bytes that the kernels of each set read and write.
+    traffic: Vec<u128>,
     /// For each op the index of its set.
     of_op: Vec<u32>,
 }
@@ -236,25 +250,38 @@ impl KernelsOfOps {
         chip: Chip,
         known: &Known,
     ) -> Self {
-        let mut kinds: FxHashMap<OpId, Vec<KernelKind>> = FxHashMap::default();
-        for kernel in kernels(program, works, (execution, entry), chip, known, false) {
-            // A product that is computed in the kernel of its user is what takes the time.
-            let is_main = |&op: &OpId| kernel.kind.unit == works.unit(op);
-            let is_product = kernel.kind.unit.product().is_some() && !kernel.is_copy;
-            let mut ops = kernel.ops.iter().map(|&(op, _)| op);
-            let first = ops.clone().next();
-            let op = ops.find(is_main).filter(|_| is_product).or(first);
-            if let Some(op) = op.filter(|_| kernel.runs > 0) {
-                kinds.entry(op).or_default().push(kernel.kind);
+        let rows = rows(program, works, (execution, entry), chip, known, false);
+        let rotates = may_rotate(program, chip.0);
+        let mut kinds = Vec::with_capacity(rows.len());
+        // The op that each kernel is attributed to, with the index of the kernel's kind.
+        let mut attributed = Vec::with_capacity(rows.len());
+        for row in rows.iter().filter(|row| row.runs > 0) {
+            let kind = kind_of(program, works, row, (chip.0, rotates));
+            let mut op = row.op;
+            if kind.unit.product().is_some() && !row.is_copy {
+                // A product that is computed in the kernel of its user is what takes the time.
+                let mut ops = std::iter::once(row.op).chain(row.fused.iter().copied());
+                op = ops.find(|&op| kind.unit == works.unit(op)).unwrap_or(op);
             }
+            attributed.push((op, kinds.len() as u32));
+            kinds.push(kind);
         }
+        attributed.sort_unstable();
         let mut places: FxHashMap<Box<[KernelKind]>, u32> = FxHashMap::default();
-        let mut this = Self { sets: vec![Box::default()], of_op: vec![0; program.num_op_ids()] };
-        for (place, op) in this.of_op.iter_mut().zip(program.op_ids()) {
-            let Some(set) = kinds.remove(&op).map(Vec::into_boxed_slice) else { continue };
-            *place = *places.entry(set).or_insert_with_key(|set| {
-                this.sets.push(set.clone());
-                this.sets.len() as u32 - 1
+        let of_op = vec![0; program.num_op_ids()];
+        let mut this = Self { sets: vec![Box::default()], traffic: vec![0], of_op };
+        let mut set: Vec<KernelKind> = Vec::new();
+        for of_op in attributed.chunk_by(|one, other| one.0 == other.0) {
+            set.clear();
+            set.extend(of_op.iter().map(|&(_, kind)| kinds[kind as usize]));
+            let known = places.get(&set[..]).copied();
+            this.of_op[of_op[0].0.index()] = known.unwrap_or_else(|| {
+                let place = this.sets.len() as u32;
+                this.sets.push(set[..].into());
+                let traffic = set.iter().map(KernelKind::traffic);
+                this.traffic.push(traffic.fold(0, u128::saturating_add));
+                places.insert(set[..].into(), place);
+                place
             });
         }
         this
@@ -265,7 +292,6 @@ impl KernelsOfOps {
     }
     /// The bytes that the kernels of the set at `place` read and write.
     pub fn traffic(&self, place: u32) -> u128 {
-        let set = self.sets[place as usize].iter();
-        set.map(KernelKind::traffic).fold(0, u128::saturating_add)
+        self.traffic[place as usize]
     }
 }

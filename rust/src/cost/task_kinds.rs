@@ -25,8 +25,10 @@ impl Kind {
     pub const fn is_free(self) -> bool {
         matches!(self, Self::Free | Self::InBackground)
     }
-    fn of(flow: &Dataflow, task: &Task, times: &Times<'_>) -> Self {
-        match (times.sent(flow, task), task.row) {
+    /// The kind of `task`, which sends the transfer `sent`.
+    #[inline]
+    fn of(flow: &Dataflow, task: &Task, times: &Times<'_>, sent: Option<u32>) -> Self {
+        match (sent, task.row) {
             (Some(row), _) if times.transfers[row as usize].chunks > 1.0 => Self::Split,
             (Some(_), _) => Self::Collective,
             _ if !flow.bodies(task).is_empty() => Self::Alone,
@@ -37,18 +39,27 @@ impl Kind {
     }
 }
 
-/// The kinds of the tasks of `flow`.
-pub(super) fn kinds(flow: &Dataflow, times: &Times<'_>) -> Vec<Kind> {
-    let mut kinds: Vec<_> = flow.tasks.iter().map(|task| Kind::of(flow, task, times)).collect();
+/// The kinds of the tasks of `flow`, and the transfer of each; `u32::MAX` if it sends nothing, or nothing waits for it.
+pub(super) fn kinds(flow: &Dataflow, times: &Times<'_>) -> (Vec<Kind>, Vec<u32>) {
+    let count = flow.tasks.len();
+    let (mut kinds, mut all_sent) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for task in &flow.tasks {
+        let sent = times.sent(flow, task);
+        kinds.push(Kind::of(flow, task, times, sent));
+        all_sent.push(sent.unwrap_or(u32::MAX));
+    }
+    if !times.pipelines_copies {
+        return (kinds, all_sent);
+    }
     let bodies = flow.tasks.iter().flat_map(|task| flow.bodies(task));
-    for &(block, _) in bodies.filter(|&&(_, runs)| times.pipelines_copies && runs > 1.0) {
+    for &(block, _) in bodies.filter(|&&(_, runs)| runs > 1.0) {
         let (start, end) = flow.blocks[block as usize].tasks;
         let own = start as usize..end as usize;
-        for (kind, task) in kinds[own.clone()].iter_mut().zip(&flow.tasks[own]) {
-            if *kind == Kind::Collective && task.collective.is_none() {
-                *kind = Kind::InBackground;
+        for at in own {
+            if kinds[at] == Kind::Collective && flow.tasks[at].collective.is_none() {
+                (kinds[at], all_sent[at]) = (Kind::InBackground, u32::MAX);
             }
         }
     }
-    kinds
+    (kinds, all_sent)
 }

@@ -43,13 +43,15 @@ pub fn timeline(flow: &Dataflow, times: &Times<'_>) -> Timeline {
         times,
         left: flow.tasks.iter().map(|task| task.num_needs).collect(),
         states: vec![State::default(); flow.tasks.len()],
-        kinds: kinds(flow, times),
+        sent: Vec::new(),
+        kinds: Vec::new(),
         streams: Vec::new(),
         block_seconds: vec![0.0; flow.blocks.len()],
         exposed: vec![0.0; times.transfers.len()],
         lost: 0.0,
         open: Vec::new(),
     };
+    (run.kinds, run.sent) = kinds(flow, times);
     for at in (0..flow.blocks.len()).rev() {
         run.block_seconds[at] = run.schedule(&flow.blocks[at]);
     }
@@ -128,6 +130,8 @@ struct Run<'a> {
     left: Vec<u32>,
     states: Vec<State>,
     kinds: Vec<Kind>,
+    /// The transfer of each task; [`NONE`] if it sends nothing, or nothing waits for it.
+    sent: Vec<u32>,
     streams: Vec<Stream>,
     block_seconds: Vec<f64>,
     exposed: Vec<f64>,
@@ -200,9 +204,9 @@ impl Run<'_> {
         last
     }
     /// The transfer of `task`, as an index; `None` if nothing waits for it.
+    #[inline]
     fn sent(&self, task: u32) -> Option<u32> {
-        let is_awaited = self.kinds[task as usize] != Kind::InBackground;
-        is_awaited.then(|| self.times.sent(self.flow, &self.flow.tasks[task as usize]))?
+        Some(self.sent[task as usize]).filter(|&row| row != NONE)
     }
     /// Seconds of `task` by itself.
     fn seconds(&self, task: u32) -> f64 {

@@ -44,6 +44,7 @@ pub struct Times<'a> {
 
 impl Times<'_> {
     /// The transfer of `task`, as an index; `None` if it sends nothing, or also computes.
+    #[inline]
     pub(super) fn sent(&self, flow: &Dataflow, task: &Task) -> Option<u32> {
         let copies = task.copies.filter(|_| task.row.is_none() && flow.bodies(task).is_empty());
         task.collective.or_else(|| Some(self.num_collectives + copies?))

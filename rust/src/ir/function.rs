@@ -69,8 +69,12 @@ impl Program {
     }
     /// The functions whose ops are in the module, in program order.
     pub fn functions_in_order(&self) -> Vec<FuncId> {
+        self.each_function().collect()
+    }
+    /// As [`Program::functions_in_order`], one by one.
+    pub fn each_function(&self) -> impl Iterator<Item = FuncId> + '_ {
         let ops = self.block_ops(self.module_block());
-        ops.map(|op| self.function_of(op)).filter(|func| func.is_some()).collect()
+        ops.map(|op| self.function_of(op)).filter(|func| func.is_some())
     }
     /// The name of the function that `func` was cloned from, or its own.
     pub fn original_name(&mut self, func: FuncId) -> StrId {

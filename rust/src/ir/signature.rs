@@ -137,10 +137,14 @@ impl Program {
     pub fn has_types_of_signature(&self, op: OpId) -> bool {
         let Some(id) = self.signature(op).get() else { return false };
         let Signature { operand_types, result_types, .. } = &self.signatures[id];
-        self.num_operands(op) == operand_types.len()
-            && self.num_results(op) == result_types.len()
-            && self.op_results(op).zip(result_types).all(|(value, &ty)| self.type_of(value) == ty)
-            && self.operands(op).zip(operand_types).all(|(value, &ty)| self.type_of(value) == ty)
+        let (operands, results) = (self.op_operands(op), self.op_results(op));
+        if (operands.len(), results.len()) != (operand_types.len(), result_types.len()) {
+            return false;
+        }
+        let mut operands = operands.iter().zip(operand_types);
+        let mut results = results.zip(result_types);
+        results.all(|(value, &ty)| self.values[value].ty == ty)
+            && operands.all(|(slot, &ty)| self.values[slot.value].ty == ty)
     }
     /// Updates the signature of `op` after the types of its operands or results have changed.
     fn resign_op(&mut self, op: OpId) {

@@ -35,6 +35,7 @@
 //! | plans of reshards | slot of a session | two placements, shape, abilities | `spmd/reshard/plan_cache.rs` |
 //! | what fusing kernels of GPUs saves, and makes of them | slot | content of the kernels, operands that both read | `compilers/xla_gpu/priority_fusion/known_kernels.rs` |
 //! | work and compute units of ops | memo | signature and local tensors, of the op and of the ops in its regions, by ids | [`crate::work::cached`] |
+//! | the same, of ops whose values have the types of their signature | table | signature, and the ops in regions | [`crate::work::cached`] |
 //! | fused kernels, peaks, sequences of a program | once | the local program and the compiler | `python/compiled.rs` |
 //! | per-device programs in use | weak table, in Python | result, policy, version of rules | `partition/counted.py` |
 //! | the same after a compiler's passes | weak table, in Python | the program before, the passes | `costs/improve.py` |

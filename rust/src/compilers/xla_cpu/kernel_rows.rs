@@ -6,6 +6,7 @@ use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
+use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::compilers::xla_cpu::Blocks;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
 use crate::ir::{OpKind, Program};
@@ -13,7 +14,6 @@ use crate::stablehlo::trips::trip_count;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
-use rustc_hash::FxHashMap;
 
 /// A kernel, with its traffic and the number of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,28 +43,31 @@ struct Cache {
     size: u128,
     /// The bytes that were read and written so far.
     clock: u128,
-    /// The clock at the last read or write of each item.
-    used: FxHashMap<u32, u128>,
+    /// The clock at the last read or write of each item, by item.
+    used: Vec<Option<u128>>,
 }
 
 impl Cache {
     /// An empty cache of `size` bytes.
     fn new(size: u128) -> Self {
-        Self { size, clock: 0, used: FxHashMap::default() }
+        Self { size, clock: 0, used: Vec::new() }
     }
     /// Renames the items at the end of a loop's trip: argument `n` of the next trip is the `n`-th item of `returned`.
     fn next_trip(&mut self, returned: impl Iterator<Item = Option<u32>>) {
-        let last = |item: Option<u32>| self.used.get(&item?).copied();
+        let last = |item: Option<u32>| self.used.get(item? as usize).copied().flatten();
         let carried: Vec<Option<u128>> = returned.map(last).collect();
-        for (argument, used) in (0..).zip(carried) {
-            if let Some(used) = used {
-                self.used.insert(argument, used);
+        for (argument, used) in carried.into_iter().enumerate() {
+            if used.is_some() {
+                self.used[argument] = used;
             }
         }
     }
     /// Records a read or write of `bytes` of `item`; returns whether they were in the cache.
     fn touch(&mut self, item: u32, bytes: u128) -> bool {
-        let last = self.used.insert(item, self.clock.saturating_add(bytes));
+        if self.size == 0 {
+            return bytes == 0;
+        }
+        let last = self.used[item as usize].replace(self.clock.saturating_add(bytes));
         let since = last.map(|last| self.clock.saturating_sub(last).saturating_add(bytes));
         self.clock = self.clock.saturating_add(bytes);
         since.is_some_and(|since| since <= self.size)
@@ -135,10 +138,12 @@ impl Blocks<'_, '_, '_> {
         if let Some(uses) = &mut uses {
             uses.sort_unstable();
         }
-        let mut fused_into: FxHashMap<u32, Vec<OpId>> = FxHashMap::default();
-        for (kernel, op) in fused {
-            fused_into.entry(kernel).or_default().push(op);
+        let num_built = graph.kernels.iter().filter(|kernel| kernel.built != NONE).count();
+        let fused_into = Rows::of(num_built, &fused);
+        if cache.size > 0 {
+            cache.used = vec![None; graph.items.len()];
         }
+        rows.reserve(graph.kernels.len());
         let runs = if self.is_counted(block) { 0 } else { self.execution.times(block) };
         let numbered = || graph.kernels.iter().zip(0..);
         if runs > 1 && self.is_loop(block) {
@@ -161,7 +166,10 @@ impl Blocks<'_, '_, '_> {
                 }
                 _ => read.saturating_add(written),
             };
-            let fused = fused_into.remove(&kernel.built).unwrap_or_default();
+            let fused = match kernel.built {
+                NONE => Vec::new(),
+                built => fused_into.row(built).to_vec(),
+            };
             let is_copy = !kernel.is_op;
             let op = kernel.op;
             let mut elements = |item: u32| {
@@ -284,10 +292,12 @@ impl Blocks<'_, '_, '_> {
     ) -> Traffic {
         let program = self.builder.program;
         let is_update = kernel.is_op && self.builder.works.movement(kernel.op) == Movement::Update;
-        let over = graph.makes(at).iter().map(|&item| graph.items[item as usize].over);
-        let over: Vec<u32> = over.filter(|&item| is_update && item != NONE).collect();
+        let made = if is_update { graph.makes(at) } else { &[] };
+        let over = made.iter().map(|&item| graph.items[item as usize].over);
+        let mut over = over.filter(|&item| item != NONE);
         // What several ops of a kernel read is read once.
-        let mut reads: Vec<(u32, u64)> = Vec::with_capacity(graph.reads(at).len());
+        let mut reads = std::mem::take(&mut self.reads);
+        reads.clear();
         for one in graph.reads(at) {
             // Parts of merged dots are read each by itself.
             let part = self.builder.part_of_merged(graph, one.item);
@@ -297,9 +307,12 @@ impl Blocks<'_, '_, '_> {
         }
         reads.sort_unstable_by_key(|&(item, bytes)| (item, std::cmp::Reverse(bytes)));
         reads.dedup_by_key(|one| one.0);
-        let is_updated = |item| over.iter().any(|&other| graph.stored_as(other) == item);
+        let is_updated = |item| over.clone().any(|other| graph.stored_as(other) == item);
         let mut traffic = Traffic::default();
-        for (item, bytes) in reads.into_iter().filter(|&(item, _)| !is_updated(item)) {
+        for &(item, bytes) in &reads {
+            if is_update && is_updated(item) {
+                continue;
+            }
             let whole = graph.items[graph.stored_as(item) as usize].bytes;
             let bytes = whole.min(bytes.into());
             let bytes = if self.is_splat_copy(graph, kernel, item) { 0 } else { bytes };
@@ -309,14 +322,16 @@ impl Blocks<'_, '_, '_> {
                 traffic.cached = traffic.cached.saturating_add(bytes);
             }
         }
+        let is_written_over = over.next().is_some();
+        self.reads = reads;
         // Indices are between what is updated and the updates.
-        let is_scatter = program.op_name(kernel.op) == "stablehlo.scatter";
+        let is_scatter = program.kind(kernel.op) == OpKind::Scatter;
         let updates = if is_scatter { program.num_operands(kernel.op) / 2 + 1 } else { 1 };
         let count = if is_scatter { updates - 1 } else { 1 };
         let updates = program.operands(kernel.op).skip(updates).take(count);
         let tensors = &mut self.builder.works.tensors;
-        let updated: u128 = updates.map(|update| tensors.bytes(update)).sum();
-        let update = (!over.is_empty()).then_some(updated);
+        let update =
+            is_written_over.then(|| updates.map(|update| tensors.bytes(update)).sum::<u128>());
         if is_scatter {
             // What is there is combined with the updates.
             traffic.read = traffic.read.saturating_add(update.unwrap_or_default());
@@ -328,7 +343,7 @@ impl Blocks<'_, '_, '_> {
         }
         // Without a cache a row that is taken several times is read as often.
         let is_cached = self.builder.layouts.compiler().gathers_computed();
-        if !is_cached && program.op_name(kernel.op) == "stablehlo.gather" {
+        if !is_cached && program.kind(kernel.op) == OpKind::Gather {
             traffic.read = traffic.read.max(traffic.written);
         }
         traffic

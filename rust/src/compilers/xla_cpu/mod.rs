@@ -72,6 +72,8 @@ struct Blocks<'p, 'w, 'a> {
     entry: FuncId,
     facts: ChipFacts,
     peaks: FxHashMap<BlockId, Peak>,
+    /// What a kernel reads: items, and bytes of each; a field to reuse its memory.
+    reads: Vec<(u32, u64)>,
 }
 
 /// The ops of the entry function of `program` in scheduled order, with the live bytes at each besides arguments. For the parameters
@@ -114,7 +116,7 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
         let builder = Builder::new(program, works, &functions, target);
         let facts = target.facts;
         let peaks = FxHashMap::default();
-        let mut blocks = Self { builder, execution, entry, facts, peaks };
+        let mut blocks = Self { builder, execution, entry, facts, peaks, reads: Vec::new() };
         blocks.find_peaks();
         blocks
     }

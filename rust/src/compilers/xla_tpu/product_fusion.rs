@@ -11,10 +11,9 @@ use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_tpu::small_results::bytes_of_sources;
 use crate::compilers::xla_tpu::softmax_fusion::{of_rows, rows_of, ProductDims, Rows};
-use crate::index::{OpId, ValueId};
+use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
-use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The elements of a row of a tile.
 const LANES: u128 = 128;
@@ -44,16 +43,20 @@ pub fn fused(
     storage: &mut Storage,
     functions: &[OpId],
 ) {
-    let (mut with_product, mut dims) = (FxHashSet::default(), ProductDims::new(program));
+    let mut with_product = vec![false; program.num_value_ids()];
+    let mut dims = ProductDims::new(program);
+    // For what is computed in a product, how many ops in a row with several users there are up to that.
+    let mut depths = vec![None; program.num_value_ids()];
+    let mut names = Vec::new();
     for &func in functions {
         let ops = works.ops_inside(func);
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
             let place = rows_of(program, works, &mut dims, op);
             fuse_into_user(program, (works, layouts), storage, (&mut with_product, op), place);
         }
-        let mut depths = FxHashMap::default();
         for &op in ops.iter().rev() {
-            fuse_into_products((program, works), storage, (&with_product, &mut depths), op);
+            let found = (&with_product[..], &mut depths[..], &mut names);
+            fuse_into_products((program, works), storage, found, op);
         }
     }
 }
@@ -101,7 +104,7 @@ fn fuse_into_user(
     program: &Program,
     (works, layouts): (&mut Works<'_>, &mut Layouts),
     storage: &mut Storage,
-    (with_product, product): (&mut FxHashSet<ValueId>, OpId),
+    (with_product, product): (&mut [bool], OpId),
     place: Rows,
 ) {
     let value = program.result(product, 0);
@@ -140,7 +143,7 @@ fn fuse_into_user(
             break;
         }
     }
-    if made.iter().any(|&result| !with_product.insert(result)) {
+    if made.iter().any(|&it| std::mem::replace(&mut with_product[it.index()], true)) {
         return;
     }
     for value in inside.into_iter().chain([value]) {
@@ -180,11 +183,11 @@ fn is_wider(works: &mut Works<'_>, value: ValueId, other: ValueId) -> bool {
 }
 
 /// Computes what `op` makes in the products that read it, if nothing else needs it in memory; `depths` has, for what is computed in a
-/// product, how many ops in a row with several users there are up to that.
+/// product, how many ops in a row with several users there are up to that; `names` is empty.
 fn fuse_into_products(
     (program, works): (&Program, &mut Works<'_>),
     storage: &mut Storage,
-    (with_product, depths): (&FxHashSet<ValueId>, &mut FxHashMap<ValueId, u32>),
+    (with_product, depths, names): (&[bool], &mut [Option<u32>], &mut Vec<ValueId>),
     op: OpId,
 ) {
     let facts = storage.facts.of(op);
@@ -194,13 +197,13 @@ fn fuse_into_products(
         return;
     }
     let value = program.result(op, 0);
-    if with_product.contains(&value) {
+    if with_product[value.index()] {
         return;
     }
     let is_expensive = facts.has(Fact::EXPENSIVE);
     let (mut num_users, mut near, mut far, mut all_fuse) = (0, None, None, true);
     let mut is_reduced = false;
-    let mut names = vec![value];
+    names.push(value);
     while let Some(name) = names.pop() {
         for user in program.users(name) {
             num_users += 1;
@@ -216,14 +219,14 @@ fn fuse_into_products(
             } else if program.kind(user) == OpKind::Reduce {
                 is_reduced = true;
             } else {
-                let after = program.op_results(user).filter_map(|value| depths.get(&value));
-                far = after.copied().max().max(far);
+                let after = program.op_results(user).map(|value| depths[value.index()]);
+                far = after.max().flatten().max(far);
             }
         }
     }
     let depth = near.max(far);
     if !storage.is_written(value) {
-        depths.extend(depth.map(|depth| (value, depth)));
+        depths[value.index()] = depth;
         return;
     }
     let reaches = if is_expensive { depth } else { near.and(depth) };
@@ -232,6 +235,6 @@ fn fuse_into_products(
     let is_free = num_users <= most && !is_reduced;
     if is_free || is_expensive && is_of_less(program, works, storage, value) {
         storage.store(value, false, true);
-        depths.insert(value, depth + 1);
+        depths[value.index()] = Some(depth + 1);
     }
 }

@@ -10,7 +10,6 @@ use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::{Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
 /// The kernel that reads a value, named after the op that it computes.
@@ -35,13 +34,14 @@ pub fn fuse_shared(
     let mut found = Readers::new(program);
     for ops in &inside {
         found.walk(storage, ops, |found, _, op| {
-            let reader = found.of_result(op);
-            if let (true, Reader::Kernel(kernel)) = (is_product(program, op), reader) {
-                found.of_products.insert(kernel);
+            if is_product(program, op) {
+                if let Reader::Kernel(kernel) = found.of_result(op) {
+                    found.of_products[kernel.index()] = true;
+                }
             }
         });
     }
-    let mut readers = Readers { of_products: found.of_products, ..Readers::new(program) };
+    let mut readers = found.again();
     for ops in &inside {
         readers.find_stages(storage, ops);
     }
@@ -54,19 +54,27 @@ pub fn fuse_shared(
 struct Readers<'p> {
     program: &'p Program,
     readers: Vec<Reader>,
-    /// The kernels that compute products.
-    of_products: FxHashSet<OpId>,
+    /// For each op whether it is the kernel of a product.
+    of_products: Vec<bool>,
     /// For each value the most reductions and other kernels on a path to it, once they are found.
     stages: Vec<u32>,
-    /// The kernel that each kernel is one with.
-    merged: FxHashMap<OpId, OpId>,
+    /// For each op the kernel that its kernel is one with, possibly over others; its own if that stands alone.
+    merged: Vec<OpId>,
 }
 
 impl<'p> Readers<'p> {
     fn new(program: &'p Program) -> Self {
         let readers = vec![Reader::Nobody; program.num_value_ids()];
-        let (of_products, merged) = Default::default();
+        let of_products = vec![false; program.num_op_ids()];
+        let merged = program.op_ids().collect();
         Self { program, readers, of_products, stages: Vec::new(), merged }
+    }
+    /// For another walk, with the same kernels of products.
+    fn again(mut self) -> Self {
+        self.readers.fill(Reader::Nobody);
+        self.merged.clear();
+        self.merged.extend(self.program.op_ids());
+        self
     }
     /// Finds the stages of the values that `ops` make.
     fn find_stages(&mut self, storage: &Storage, ops: &[OpId]) {
@@ -82,18 +90,23 @@ impl<'p> Readers<'p> {
         }
     }
     /// The stage of the operands of `op`.
+    #[inline]
     fn stage_of(&self, op: OpId) -> u32 {
-        self.program.operands(op).map(|value| self.stages[value.index()]).max().unwrap_or(0)
+        let mut last = 0;
+        for value in self.program.operands(op) {
+            last = last.max(self.stages[value.index()]);
+        }
+        last
     }
     /// The kernel that `kernel` is one with.
     fn whole(&mut self, kernel: OpId) -> OpId {
         let mut whole = kernel;
-        while let Some(&other) = self.merged.get(&whole) {
-            whole = other;
+        while self.merged[whole.index()] != whole {
+            whole = self.merged[whole.index()];
         }
         let mut at = kernel;
         while at != whole {
-            at = self.merged.insert(at, whole).unwrap_or(whole);
+            at = std::mem::replace(&mut self.merged[at.index()], whole);
         }
         whole
     }
@@ -111,7 +124,7 @@ impl<'p> Readers<'p> {
             is_loop && shape(looped).is_some() && shape(looped) == shape(value)
         };
         !self.stages.is_empty()
-            && [one, other].iter().all(|&op| !self.of_products.contains(&op) && loops_over(op))
+            && [one, other].iter().all(|&op| !self.of_products[op.index()] && loops_over(op))
             && self.stage_of(one) == self.stage_of(other)
     }
     /// Finds the readers of the operands of `ops`, users first; `visit` may store the result of each op before.
@@ -141,7 +154,7 @@ impl<'p> Readers<'p> {
                         if one == other {
                             Reader::Kernel(one)
                         } else if self.can_merge(storage, value, one, other) {
-                            self.merged.insert(other, one);
+                            self.merged[other.index()] = one;
                             Reader::Kernel(one)
                         } else {
                             Reader::Many
@@ -153,11 +166,13 @@ impl<'p> Readers<'p> {
             }
         }
     }
+    #[inline]
     fn of_result(&self, op: OpId) -> Reader {
         let value = self.program.op_results(op).next();
         value.map_or(Reader::Many, |value| self.readers[value.index()])
     }
     /// The kernel that reads the operands of `op`.
+    #[inline]
     fn reader_of(&self, storage: &Storage, op: OpId) -> Reader {
         let facts = storage.facts.of(op);
         let reads_memory = facts.has(Fact::GATHER) && !facts.has(Fact::FUSES);
@@ -180,9 +195,12 @@ impl<'p> Readers<'p> {
         let may_fuse = facts.has(Fact::SINGLE)
             && facts.has_any(Fact::POINTWISE.or(Fact::WINDOW))
             && !facts.has_any(Fact::APART.or(Fact::NAME))
-            && !self.of_products.contains(&op);
+            && !self.of_products[op.index()];
+        if !may_fuse {
+            return;
+        }
         let Reader::Kernel(kernel) = self.of_result(op) else { return };
-        if !may_fuse || self.of_products.contains(&kernel) {
+        if self.of_products[kernel.index()] {
             return;
         }
         let value = self.program.result(op, 0);

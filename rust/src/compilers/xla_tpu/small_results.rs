@@ -7,11 +7,15 @@
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::index::{OpId, ValueId};
+use crate::inline_list::InlineList;
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 
 /// The most values that are followed from one.
 const MAX_STEPS: usize = 64;
+
+/// As many values as are mostly followed from one.
+const INLINE: usize = 8;
 
 /// Whether `op` is elementwise, and it takes less traffic to store its result than to compute it anew.
 pub fn is_small_result(
@@ -58,7 +62,8 @@ pub fn bytes_of_sources(
     storage: &Storage,
     value: ValueId,
 ) -> Option<u128> {
-    let (mut seen, mut read) = (vec![value], Vec::new());
+    let mut seen = InlineList::<ValueId, INLINE>::of(&[value]);
+    let mut read = InlineList::<ValueId, INLINE>::new();
     let (mut bytes, mut at) = (0_u128, 0);
     while at < seen.len() {
         for operand in program.operands(program.defining_op(seen[at])?) {
@@ -81,8 +86,8 @@ pub fn bytes_of_sources(
 
 /// How many kernels compute `value`, or at least do; reductions of one value are one.
 fn kernels_with(program: &Program, storage: &Storage, value: ValueId) -> Option<u128> {
-    let (mut seen, mut at) = (vec![value], 0);
-    let mut kernels: Vec<(bool, ValueId)> = Vec::new();
+    let (mut seen, mut at) = (InlineList::<ValueId, INLINE>::of(&[value]), 0);
+    let mut kernels = InlineList::<(bool, ValueId), INLINE>::new();
     while at < seen.len() {
         let reader = seen[at];
         for user in program.users(reader) {

@@ -9,3 +9,4 @@ pub mod library_rewriter;
 pub mod materialization;
 pub mod op_facts;
 pub mod op_names;
+mod op_regions;

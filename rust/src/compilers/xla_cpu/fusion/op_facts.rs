@@ -8,11 +8,12 @@ use crate::compilers::xla_cpu::fusion::instruction_fusion::{
 };
 use crate::compilers::xla_cpu::fusion::library_reductions::{is_for_sums, is_sum};
 use crate::compilers::xla_cpu::fusion::op_names::{Expense, Named, Names};
+use crate::compilers::xla_cpu::fusion::op_regions::{captures, first_inside};
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
 use crate::compilers::xla_cpu::passes::common_subexpressions::may_be_equal;
 use crate::compilers::xla_tpu::one_hot_scatter::is_one_hot;
-use crate::index::{BlockId, Id, OpId, SignatureId, StrId, TypeId, ValueId};
-use crate::ir::{OpKind, OpTraits, Program, ValueDef};
+use crate::index::{Id, OpId, SignatureId, StrId, TypeId, ValueId};
+use crate::ir::{OpKind, OpTraits, Program};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
 
@@ -134,6 +135,7 @@ impl Facts {
             program,
             names: Names::new(program),
             known: vec![None; program.signatures().len() + program.types().len()],
+            as_signed: vec![None; program.signatures().len()],
         };
         let mut ops = vec![Fact::NONE; program.num_op_ids()];
         let mut inside = Vec::with_capacity(functions.len());
@@ -206,11 +208,22 @@ struct Finder<'p> {
     names: Names,
     /// The last op of each signature, and, for constants, of each type.
     known: Vec<Option<(Like, Fact)>>,
+    /// The facts of ops without regions whose signature determines them, by signature.
+    as_signed: Vec<Option<Fact>>,
 }
 
 impl Finder<'_> {
     /// The properties of `op`.
+    #[inline]
     fn of(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
+        let signature = self.program.signature(op).get().filter(|_| works.is_as_signed(op));
+        if let Some(known) = signature.and_then(|id| self.as_signed[id.index()]) {
+            return known;
+        }
+        self.find(works, layouts, op)
+    }
+    /// The properties of `op`, where those of its signature are not known.
+    fn find(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> Fact {
         let program = self.program;
         let is_constant = program.has_traits(op, OpTraits::CONSTANT_LIKE);
         let is_merged = layouts.merged.parts.contains_key(&op);
@@ -248,17 +261,26 @@ impl Finder<'_> {
     ) -> Fact {
         let of_type = self.program.signatures().len() + like.result.index();
         let at = like.signature.get().map_or(of_type, SignatureId::index);
-        match self.known[at] {
+        let fact = match self.known[at] {
             Some((other, fact)) if other == like => fact,
             _ => {
                 let (fact, expense) = self.of_op(works, layouts, op);
                 // Of a division it matters what makes the divisor.
-                if !matches!(expense, Expense::Division | Expense::Remainder) {
-                    self.known[at] = Some((like, fact));
+                if matches!(expense, Expense::Division | Expense::Remainder) {
+                    return fact;
                 }
+                self.known[at] = Some((like, fact));
                 fact
             }
+        };
+        // On GPUs it matters what products and transposes are next to.
+        let is_alone = !layouts.compiler().fuses_by_priority()
+            || self.program.kind(op) != OpKind::DotGeneral
+                && self.program.op_name(op) != "stablehlo.transpose";
+        if is_alone && works.is_as_signed(op) {
+            self.as_signed[at] = Some(fact);
         }
+        fact
     }
     /// The facts of `op` that depend neither on the elements of a constant nor on its regions.
     fn of_op(&mut self, works: &mut Works<'_>, layouts: &mut Layouts, op: OpId) -> (Fact, Expense) {
@@ -300,47 +322,6 @@ fn reduces_nothing(
     };
     let is_one = |&dim: &usize| sizes.get(dim) == Some(&1);
     layouts.reduced(program, op).is_some_and(|dims| dims.iter().all(is_one))
-}
-
-/// The first op of the first region of `op`.
-fn first_inside(program: &Program, op: OpId) -> OpId {
-    let block = program.op_regions(op).next().and_then(|region| program.region_entry(region).get());
-    block.map_or(OpId::NONE, |block| program.first_op(block))
-}
-
-/// Whether an op inside `op` captures a value from outside.
-fn captures(program: &Program, op: OpId) -> bool {
-    let is_inside = |mut block: BlockId| loop {
-        let owner = program.block_parent_op(block);
-        if owner == op {
-            return true;
-        }
-        match program.parent_block(owner).get() {
-            Some(outer) => block = outer,
-            None => return false,
-        }
-    };
-    let home = |value| match program.def(value) {
-        ValueDef::Result(def) => program.parent_block(def),
-        ValueDef::Arg(block) => block,
-    };
-    let reads_outside = |inner: OpId| {
-        let own = program.parent_block(inner);
-        program.operands(inner).map(home).any(|block| block != own && !is_inside(block))
-    };
-    for region in program.op_regions(op) {
-        for block in program.region_blocks(region) {
-            for inner in program.block_ops(block) {
-                let mut deeper = program.pre_order(inner).skip(1);
-                if reads_outside(inner)
-                    || program.num_regions(inner) > 0 && deeper.any(reads_outside)
-                {
-                    return true;
-                }
-            }
-        }
-    }
-    false
 }
 
 /// The facts of `op` that do not depend on the elements of a constant.

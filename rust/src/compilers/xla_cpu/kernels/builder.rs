@@ -16,7 +16,7 @@ use crate::compilers::xla_tpu::convolution_layouts::ConvolutionLayouts;
 use crate::compilers::xla_tpu::multi_output_fusion::is_reduced;
 use crate::compilers::xla_tpu::narrowed_values::Narrowed;
 use crate::compilers::xla_tpu::tiles::{narrowed, stored_bytes, tiled_bytes};
-use crate::index::{Id, OpId, TypeId, ValueId};
+use crate::index::{BlockId, Id, OpId, TypeId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use crate::work::ops::Movement;
@@ -46,6 +46,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub storage: Storage,
     /// The memory of which there are items; what is in the other one takes no bytes. `None` where there is but one.
     pub(in crate::compilers::xla_cpu) space: Option<Space>,
+    /// The block of the entry function.
+    entry_block: Option<BlockId>,
     /// The item of each value, while its block is built.
     pub(in crate::compilers::xla_cpu) items: Vec<u32>,
     /// The last walk that visited a value, and the place of the item among its reads.
@@ -126,6 +128,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             layouts,
             storage,
             space,
+            entry_block: program.entry_function().and_then(|func| program.func_body(func).get()),
             items: vec![NONE; count],
             stamps: vec![(0, 0); count],
             num_walks: 0,
@@ -168,8 +171,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         self.item(value)
     }
+    /// Whether `value` is an argument of the entry function.
+    fn is_argument_of_entry(&self, value: ValueId) -> bool {
+        matches!(self.program.def(value), ValueDef::Arg(block) if self.entry_block == Some(block))
+    }
     /// The bytes that `value` takes in memory.
     pub(in crate::compilers::xla_cpu) fn bytes(&mut self, value: ValueId) -> u128 {
+        let is_argument = self.is_argument_of_entry(value);
         let tensors = &mut self.works.tensors;
         if self.narrowed.has(tensors, value) {
             let tensor = narrowed(tensors.of(value));
@@ -177,7 +185,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             return laid_out.unwrap_or_else(|| tiled_bytes(&tensor, &tensor));
         }
         match self.convolutions.bytes(tensors.of(value)) {
-            Some(bytes) if !is_argument_of_entry(self.program, value) => bytes,
+            Some(bytes) if !is_argument => bytes,
             _ => stored_bytes(tensors, value, self.layouts.compiler()),
         }
     }
@@ -363,10 +371,4 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         }
         copies
     }
-}
-
-/// Whether `value` is an argument of the entry function.
-fn is_argument_of_entry(program: &Program, value: ValueId) -> bool {
-    let ValueDef::Arg(block) = program.def(value) else { return false };
-    program.entry_function().is_some_and(|entry| program.func_body(entry).get() == Some(block))
 }

@@ -269,7 +269,9 @@ impl Builder<'_, '_, '_> {
                         Visit { value, user, is_elementwise, is_sum, bytes }
                     };
                     if !facts.has(Fact::OPAQUE) {
-                        stack.extend(program.operands(op).enumerate().map(visit));
+                        for (index, value) in program.operands(op).enumerate() {
+                            stack.push(visit((index, value)));
+                        }
                         continue;
                     }
                     let copies = self.taken_in.get(&op);

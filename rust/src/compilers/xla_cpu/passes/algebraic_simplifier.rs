@@ -45,10 +45,10 @@ fn equal_operand(program: &Program, op: OpId, name: &str) -> Option<ValueId> {
     let is = |index: usize, number: f64| {
         operand(index).and_then(|value| known(program, value, 0)) == Some(number)
     };
-    let either = |number| match (is(1, number), is(0, number)) {
-        (true, _) => operand(0),
-        (_, true) => operand(1),
-        _ => None,
+    let either = |number| match is(1, number) {
+        true => operand(0),
+        false if is(0, number) => operand(1),
+        false => None,
     };
     match name {
         "stablehlo.select" => {

@@ -59,14 +59,16 @@ impl Sets {
         let mut visits = Visits::new(program.num_value_ids(), found);
         let mut needs: Vec<usize> = Vec::new();
         for &op in &all[found.first..] {
-            needs.clear();
-            needs.extend(program.operands(op).map(Id::index));
-            if facts.has(op, Fact::CAPTURES) {
-                for inner in program.pre_order(op).skip(1) {
-                    needs.extend(program.operands(inner).map(Id::index));
-                }
+            let results = program.op_results(op).map(Id::index);
+            if !facts.has(op, Fact::CAPTURES) {
+                visits.visit(op, program.operands(op).map(Id::index), results);
+                continue;
             }
-            visits.visit(op, needs.iter().copied(), program.op_results(op).map(Id::index));
+            needs.clear();
+            for inner in program.pre_order(op) {
+                needs.extend(program.operands(inner).map(Id::index));
+            }
+            visits.visit(op, needs.iter().copied(), results);
         }
         visits.sets
     }
@@ -186,6 +188,7 @@ impl<'c> Visits<'c> {
         Self { sets, visited_as: vec![NONE; count], needed_by: Vec::new(), count: 0, sums, bytes }
     }
     /// Adds `op`, which reads and writes these values.
+    #[inline]
     pub fn visit(
         &mut self,
         op: OpId,

@@ -100,7 +100,7 @@ impl Nodes<'_, '_, '_> {
             dims.push((role(dim)?, *sizes.get(dim)?));
         }
         let order = TileOrder::new(&dims, index == 0 && !is_split);
-        let of_value = *self.of_value.get(&folded.unwrap_or(value))?;
+        let of_value = self.known_node(folded.unwrap_or(value))?;
         let uses = &self.nodes[at as usize].expression.uses;
         let is_copy_of = |node: u32| {
             let node = &self.nodes[node as usize];
@@ -172,7 +172,7 @@ impl Nodes<'_, '_, '_> {
         let values: Vec<ValueId> = program.operands(op).collect();
         let nodes = values.into_iter().filter_map(|value| {
             let value = self.given.storage.equal.first(value);
-            self.of_value.get(&value).map(|&node| with(node, order.clone()))
+            self.known_node(value).map(|node| with(node, order.clone()))
         });
         Some(nodes.collect())
     }

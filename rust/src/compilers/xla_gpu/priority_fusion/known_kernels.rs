@@ -123,7 +123,10 @@ impl Fusing<'_> {
         key.extend_from_slice(&[self.consumer.0, self.producer.0, place as u32]);
         let mut place = 0;
         for operand in producer {
-            place += consumer[place..].partition_point(|it| it.node < operand.node);
+            // Both are in order.
+            while consumer.get(place).is_some_and(|it| it.node < operand.node) {
+                place += 1;
+            }
             let is_both = consumer.get(place).is_some_and(|it| it.node == operand.node);
             key.push((place as u32) << 1 | u32::from(is_both));
         }
@@ -313,19 +316,23 @@ fn write(node: &Node, nodes: &[Node], key: &mut Vec<u32>) {
     let (of_roots, of_uses) = (roots.len() as u32, uses.len() as u32);
     key.extend_from_slice(&[node.kind as u32, flags, *num_reductions, *num_moving]);
     key.extend_from_slice(&[place(*chain), place(*updated), of_roots, of_uses, hero]);
-    for numbers in [[node.written, node.launched], [node.looped, *flops], [*size, *shared_bytes]] {
-        key.extend_from_slice(&words(numbers.map(f64::to_bits)));
+    let numbers = [node.written, node.launched, node.looped, *flops, *size, *shared_bytes];
+    let numbers = numbers.iter().map(|number| number.to_bits()).chain([major, middle, minor]);
+    for number in numbers {
+        key.push(number as u32);
+        key.push((number >> 32) as u32);
     }
-    key.extend_from_slice(&words([major, middle]));
-    key.extend_from_slice(&words([minor, 0]));
     for Root { utilization, emitted } in roots {
         key.extend_from_slice(&words([utilization.to_bits(), emitted.to_bits()]));
     }
     for Use { node: used, roots, is_strided, utilization: _, seconds: _ } in uses {
         let Size { bytes, element } = nodes[*used as usize].size();
         key.extend_from_slice(&words([bytes.to_bits(), element.to_bits()]));
-        key.extend_from_slice(&[u32::from(*is_strided), roots.len() as u32]);
-        key.extend_from_slice(roots);
+        key.push(u32::from(*is_strided));
+        key.push(roots.len() as u32);
+        for &root in roots {
+            key.push(root);
+        }
     }
 }
 

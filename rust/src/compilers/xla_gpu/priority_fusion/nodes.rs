@@ -7,7 +7,7 @@ use super::node::{Kind, Node};
 use crate::compilers::xla_cpu::fusion::materialization::Storage;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::layout_assignment::operand_copies::Layouts;
-use crate::index::{BlockId, OpId, ValueId};
+use crate::index::{BlockId, Id, OpId, ValueId};
 use crate::ir::{OpKind, Program, ValueDef};
 use crate::work::cached::Works;
 use rustc_hash::FxHashMap;
@@ -25,7 +25,8 @@ pub struct Nodes<'g, 'n, 'a> {
     pub given: &'n mut Given<'g, 'a>,
     block: BlockId,
     pub nodes: Vec<Node>,
-    pub of_value: FxHashMap<ValueId, u32>,
+    /// The node of each value; [`NONE`] if it has none so far.
+    of_value: Vec<u32>,
     /// For slices of merged dots the node of the dot.
     slices: FxHashMap<ValueId, u32>,
     /// The nodes of scalar constants that are broadcast.
@@ -38,7 +39,9 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
     /// The nodes of `block`.
     pub fn of(given: &'n mut Given<'g, 'a>, block: BlockId) -> Self {
         let program = given.program;
-        let (nodes, of_value, slices, scalars, read_in_part) = Default::default();
+        let (slices, scalars, read_in_part) = Default::default();
+        let count = program.block_ops(block).count() + program.num_block_args(block);
+        let (nodes, of_value) = (Vec::with_capacity(count), vec![NONE; program.num_value_ids()]);
         let mut made = Self { given, block, nodes, of_value, slices, scalars, read_in_part };
         for op in program.block_ops(block) {
             made.add_op(op);
@@ -95,10 +98,14 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
         self.nodes.push(node);
         self.nodes.len() as u32 - 1
     }
+    /// The node of `value`, if it has one so far.
+    pub fn known_node(&self, value: ValueId) -> Option<u32> {
+        Some(self.of_value[value.index()]).filter(|&node| node != NONE)
+    }
     /// The node of `value`; [`NONE`] if it is a scalar constant.
     pub fn node(&mut self, value: ValueId) -> u32 {
         let value = self.given.storage.equal.first(value);
-        if let Some(&known) = self.of_value.get(&value) {
+        if let Some(known) = self.known_node(value) {
             return known;
         }
         let program = self.given.program;
@@ -109,7 +116,7 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
             return NONE;
         }
         let made = self.push(Kind::Outside, Some(value), Expression::new(0.0));
-        self.of_value.insert(value, made);
+        self.of_value[value.index()] = made;
         made
     }
     fn add_op(&mut self, op: OpId) {
@@ -134,7 +141,7 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
                     let scalar = self.scalar(value);
                     splat.read(scalar, elements, false);
                     let made = self.push(Kind::Fusible, Some(value), splat);
-                    self.of_value.insert(value, made);
+                    self.of_value[value.index()] = made;
                 }
                 return;
             }
@@ -165,14 +172,14 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
         }
         match value {
             Some(value) => {
-                self.of_value.insert(value, at);
+                self.of_value[value.index()] = at;
             }
             None => {
                 for value in program.op_results(op) {
                     let mut made = Expression::new(0.0);
                     made.read_in_place(at);
                     let result = self.push(Kind::Outside, Some(value), made);
-                    self.of_value.insert(value, result);
+                    self.of_value[value.index()] = result;
                 }
             }
         }

@@ -186,7 +186,7 @@ impl Nodes<'_, '_, '_> {
         let program = self.given.program;
         for value in program.operands(op).filter(|&value| program.has_one_use(value)) {
             let is_number = |by: OpId| program.op_name(by) == "stablehlo.iota";
-            let known = self.of_value.get(&value).copied();
+            let known = self.known_node(value);
             if let (true, Some(at)) = (program.defining_op(value).is_some_and(is_number), known) {
                 let node = &mut self.nodes[at as usize];
                 (node.is_gone, node.is_fused) = (true, true);

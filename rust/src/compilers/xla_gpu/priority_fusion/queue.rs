@@ -146,7 +146,9 @@ impl<'k> Queue<'k> {
             return;
         }
         *known = priority;
-        self.queued.extend(priority.map(|priority| (priority, at)));
+        if let Some(priority) = priority {
+            self.queued.push((priority, at));
+        }
     }
     /// The seconds that fusing node `at` into its users saves; `None` if it cannot be fused.
     fn priority(&mut self, at: u32) -> Option<Seconds> {
@@ -242,9 +244,12 @@ impl<'k> Queue<'k> {
 
 /// Node `at`, and `consumer`, which reads it.
 fn fusing(kernels: &[Kernel], at: u32, consumer: u32) -> Fusing<'_> {
-    let [consumer, producer] = [consumer, at].map(|node| &kernels[node as usize]);
-    let [consumer, producer] = [consumer, producer].map(|it| (it.id, &*it.operands));
-    Fusing { consumer, producer, at }
+    let (consumer, producer) = (&kernels[consumer as usize], &kernels[at as usize]);
+    Fusing {
+        consumer: (consumer.id, &consumer.operands),
+        producer: (producer.id, &producer.operands),
+        at,
+    }
 }
 
 #[cfg(test)]

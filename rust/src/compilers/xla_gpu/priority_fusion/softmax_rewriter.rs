@@ -62,7 +62,7 @@ impl Nodes<'_, '_, '_> {
     }
     /// The node of `value`, if it has one.
     fn known(&self, value: ValueId) -> Option<u32> {
-        self.of_value.get(&self.first(value)).copied()
+        self.known_node(self.first(value))
     }
     fn num_users(&self, value: ValueId) -> usize {
         self.known(value).map_or(0, |at| self.nodes[at as usize].users.len())

@@ -1,6 +1,8 @@
 //! The work of each op of a program, cached by its signature and local shapes.
 
-use crate::index::{Id, IdVec, OpId, StrId, ValueId};
+mod bodies;
+
+use crate::index::{Id, IdVec, OpId, SignatureId, StrId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::memoization::Memo;
 use crate::rules::{Shapes, SignatureView};
@@ -13,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// The work of an op, as far as it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is counted.
     Counted(Work),
@@ -23,6 +25,16 @@ pub enum Outcome {
     Collective(Work),
     /// It is not known, for this reason.
     Unknown(&'static str),
+}
+
+impl Outcome {
+    /// The work, zero if it is not known.
+    pub const fn work(&self) -> Work {
+        match *self {
+            Self::Counted(work) | Self::Collective(work) => work,
+            Self::Inside | Self::Unknown(_) => Work::of_flops(0),
+        }
+    }
 }
 
 /// The properties that all ops of a name share.
@@ -56,12 +68,18 @@ pub struct Works<'a> {
     /// The properties of the ops of each name, as an index in `names`.
     named: IdVec<StrId, u32>,
     names: Vec<Named>,
+    /// Whether the values of each op have the types of its signature.
+    as_signed: Vec<bool>,
+    /// The outcomes and units of ops whose signature determines them, as far as they were asked for.
+    by_signature: IdVec<SignatureId, (Option<Outcome>, Option<Unit>)>,
     /// By signature and local tensors.
     by_tensors: Memo<Option<Work>>,
     /// By the same.
     units: Memo<Unit>,
+    /// By signature the last op whose work depends on its regions.
+    last_with_body: IdVec<SignatureId, OpId>,
     /// The outcomes of ops whose work depends on their regions.
-    of_bodies: FxHashMap<OpId, Outcome>,
+    known_bodies: FxHashMap<OpId, Outcome>,
     /// Their work, by signature, local shapes, and the same of the ops in their regions.
     by_bodies: Memo<Option<Work>>,
     /// The ops of functions.
@@ -91,7 +109,10 @@ impl<'a> Works<'a> {
         let tensors = Tensors::new(program);
         let mut named = IdVec::filled(u32::MAX, program.strings().len());
         let mut names = Vec::new();
+        let mut as_signed = Vec::with_capacity(program.num_op_ids());
         for op in program.op_ids() {
+            let is_there = program.parent_block(op).is_some() && !program.is_erased(op);
+            as_signed.push(is_there && program.has_types_of_signature(op));
             let place = &mut named[program.op_name_id(op)];
             if *place == u32::MAX {
                 *place = names.len() as u32;
@@ -104,9 +125,12 @@ impl<'a> Works<'a> {
             spaces: Spaces::new(program),
             named,
             names,
+            as_signed,
+            by_signature: IdVec::filled((None, None), program.signatures().len()),
             by_tensors: Memo::default(),
             units: Memo::default(),
-            of_bodies: FxHashMap::default(),
+            last_with_body: IdVec::filled(OpId::NONE, program.signatures().len()),
+            known_bodies: FxHashMap::default(),
             by_bodies: Memo::default(),
             orders: FxHashMap::default(),
             estimates: Estimates::default(),
@@ -167,8 +191,43 @@ impl<'a> Works<'a> {
     pub fn movement(&self, op: OpId) -> Movement {
         self.named(op).movement
     }
+    /// Whether the values of `op` have the types of its signature, and these determine its cost.
+    #[inline]
+    pub fn is_as_signed(&self, op: OpId) -> bool {
+        self.as_signed[op.index()]
+            && self.program.num_regions(op) == 0
+            && self.program.kind(op) != OpKind::CustomCall
+    }
     /// The work of one run of `op` on one device.
     pub fn of(&mut self, op: OpId) -> Outcome {
+        if !self.is_as_signed(op) {
+            return self.outcome(op);
+        }
+        let signature = self.program.signature(op);
+        if let Some(known) = self.by_signature[signature].0 {
+            return known;
+        }
+        let found = self.outcome(op);
+        self.by_signature[signature].0 = Some(found);
+        found
+    }
+    /// The work of one run of `op` on one device, zero if it is not known; and the unit that computes it.
+    pub fn work_and_unit(&mut self, op: OpId) -> (Work, Unit) {
+        let is_as_signed = self.is_as_signed(op);
+        let signature = self.program.signature(op);
+        if is_as_signed {
+            if let (Some(outcome), Some(unit)) = self.by_signature[signature] {
+                return (outcome.work(), unit);
+            }
+        }
+        let (outcome, unit) = (self.of(op), self.unit(op));
+        if is_as_signed {
+            self.by_signature[signature] = (Some(outcome), Some(unit));
+        }
+        (outcome.work(), unit)
+    }
+    /// The work of one run of `op`, where that of its signature is not known.
+    fn outcome(&mut self, op: OpId) -> Outcome {
         if let Some(known) = self.estimate(op) {
             return Outcome::Counted(known.work);
         }
@@ -195,16 +254,7 @@ impl<'a> Works<'a> {
                 Some(work) => Outcome::Counted(work),
                 None => Outcome::Unknown(self.reason(op)),
             },
-            Measure::Bodies(measure) => {
-                if let Some(known) = self.of_bodies.get(&op) {
-                    return known.clone();
-                }
-                let work = self.measured_by(op, measure);
-                let outcome =
-                    work.map_or_else(|| Outcome::Unknown(self.reason(op)), Outcome::Counted);
-                self.of_bodies.insert(op, outcome.clone());
-                outcome
-            }
+            Measure::Bodies(measure) => self.of_bodies(op, measure),
         }
     }
     /// Whether the work of `op` is its own, and not that of the ops in its regions.
@@ -245,6 +295,19 @@ impl<'a> Works<'a> {
         if let Some(unit) = self.named(op).unit {
             return unit;
         }
+        if !self.is_as_signed(op) {
+            return self.unit_of_tensors(op);
+        }
+        let signature = self.program.signature(op);
+        if let Some(known) = self.by_signature[signature].1 {
+            return known;
+        }
+        let found = self.unit_of_tensors(op);
+        self.by_signature[signature].1 = Some(found);
+        found
+    }
+    /// The unit that computes `op`, where that depends on its shapes.
+    fn unit_of_tensors(&mut self, op: OpId) -> Unit {
         let program = self.program;
         let mut key = self.units.key();
         if self.describe(op, &mut key).is_none() {
@@ -272,23 +335,6 @@ impl<'a> Works<'a> {
         let elements: u128 = operands.map(|value| self.tensors.of(value).elements).sum();
         Work::of_flops(elements)
     }
-    /// The work of one run of each region of `op`, on scalars.
-    fn bodies(&mut self, op: OpId) -> Vec<Work> {
-        let program = self.program;
-        let mut bodies = Vec::with_capacity(program.num_regions(op));
-        for region in program.op_regions(op) {
-            let mut total = Work::default();
-            for block in program.region_blocks(region) {
-                for inner in program.block_ops(block) {
-                    if let Outcome::Counted(work) | Outcome::Collective(work) = self.of(inner) {
-                        total = total.plus(work);
-                    }
-                }
-            }
-            bodies.push(total);
-        }
-        bodies
-    }
     fn tensors_of(&self, op: OpId) -> Vec<ValueId> {
         let operands = self.program.operands(op);
         operands.chain(self.program.op_results(op)).collect()
@@ -304,43 +350,6 @@ impl<'a> Works<'a> {
             let work = self.with_view(op, measure);
             self.by_tensors.add(key, work)
         })
-    }
-    /// The result of `measure` for `op` with local shapes and the work of its regions; `None` where shapes are not known.
-    fn measured_by(
-        &mut self,
-        op: OpId,
-        measure: fn(&SignatureView<'_>, &[Work]) -> Option<Work>,
-    ) -> Option<Work> {
-        let mut key = self.by_bodies.key();
-        self.describe(op, &mut key)?;
-        if !self.describe_inside(op, &mut key) {
-            let bodies = self.bodies(op);
-            return self.with_view(op, |view| measure(view, &bodies));
-        }
-        self.by_bodies.find(key).unwrap_or_else(|key| {
-            let bodies = self.bodies(op);
-            let work = self.with_view(op, |view| measure(view, &bodies));
-            self.by_bodies.add(key, work)
-        })
-    }
-    /// Writes all that the work of the ops inside `op` depends on into `key`; false if some of them have regions, too.
-    fn describe_inside(&mut self, op: OpId, key: &mut Vec<u32>) -> bool {
-        let program = self.program;
-        for region in program.op_regions(op) {
-            for inner in program.region_blocks(region).flat_map(|block| program.block_ops(block)) {
-                let values = program.operands(inner).chain(program.op_results(inner));
-                let (name, signature) = (program.op_name_id(inner), program.signature(inner));
-                let start = key.len();
-                key.extend([name.index() as u32, signature.index() as u32, 0]);
-                key.extend(values.map(|value| self.tensors.id(value)));
-                key[start + 2] = (key.len() - start) as u32;
-                if program.num_regions(inner) > 0 {
-                    return false;
-                }
-            }
-            key.push(u32::MAX);
-        }
-        true
     }
     /// Writes the signature and the tensors of `op` into `key`; `None` if it has no signature.
     fn describe(&mut self, op: OpId, key: &mut Vec<u32>) -> Option<()> {
