@@ -1706,7 +1706,7 @@ def program_figures(
     origin: Origin,
     estimates: list[tuple[int, int, int, int | None]],
     compiler: str,
-    chip: tuple[int, bool, int | None, tuple[int, int]],
+    chip: tuple[int, bool, int | None, tuple[int, int], int | None],
 ) -> Figures:
     """Return the figures of ``module``, a per-device program with the origin ``origin``.
 

@@ -55,7 +55,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures; within it, times do not overflow."""
 
 
-ChipFacts: TypeAlias = tuple[int, bool, int | None, tuple[int, int]]
+ChipFacts: TypeAlias = tuple[int, bool, int | None, tuple[int, int], int | None]
 """What compilers know of a chip: the bytes of its cache or vector memory, whether collectives use
 it, the bytes of its memory if kernels are ordered to hide the latency of collectives, and the FLOPs
 of products in bf16 and the bytes of memory traffic in a second."""
@@ -134,7 +134,8 @@ class Hardware:
         memory = int(min(self.hbm_bytes, _MOST_BYTES)) if self.hides_latency else None
         rates = (self.flops["bf16"], self.hbm_bytes_per_second)
         flops, traffic = (int(min(rate, _MOST_RATE)) for rate in rates)
-        return int(self.cache_bytes), self.cache_all_kernels, memory, (flops, traffic)
+        combined = int(min(self.combine_bytes, _MOST_BYTES))
+        return int(self.cache_bytes), self.cache_all_kernels, memory, (flops, traffic), combined
 
     def __repr__(self) -> str:
         return (

@@ -22,6 +22,8 @@ pub struct ChipFacts {
     pub flops_per_second: u64,
     /// The most bytes of the main memory that are read or written, in a second.
     pub bytes_per_second: u64,
+    /// The most bytes of combined collectives, if fewer than the compiler's own threshold.
+    pub combined_bytes: Option<u128>,
 }
 
 /// What is compiled, and what is already known of it.

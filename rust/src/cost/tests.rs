@@ -17,6 +17,7 @@ const CHIP: Chip = (
         overlapped_bytes: None,
         flops_per_second: 1,
         bytes_per_second: 1,
+        combined_bytes: None,
     },
 );
 

@@ -44,6 +44,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub works: &'w mut Works<'a>,
     pub layouts: Layouts,
     pub storage: Storage,
+    /// The most bytes of combined collectives; `None` if there is no threshold.
+    pub(in crate::compilers::xla_cpu) combined_bytes: Option<u128>,
     /// The memory of which there are items; what is in the other one takes no bytes. `None` where there is but one.
     pub(in crate::compilers::xla_cpu) space: Option<Space>,
     /// The item of each value, while its block is built.
@@ -97,7 +99,7 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        Target { compiler, space, known, .. }: Target<'_>,
+        Target { compiler, space, known, facts }: Target<'_>,
     ) -> Self {
         let (layouts, storage, entry) = if let Some(kept) = known.take((compiler, space)) {
             (kept.layouts, kept.storage, Some(kept.entry))
@@ -125,6 +127,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             works,
             layouts,
             storage,
+            combined_bytes: compiler
+                .combined_bytes()
+                .map(|own| facts.combined_bytes.map_or(own, |most| own.min(most))),
             space,
             items: vec![NONE; count],
             stamps: vec![(0, 0); count],
