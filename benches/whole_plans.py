@@ -37,7 +37,7 @@ from shardcore.bench import cross_entropy, decoder, kernels
 from shardcore.bench.leaderboard import chip_of
 from shardcore.bench.parameters import Parameter, shapes
 from shardcore.bench.placement import ByHand, Weights
-from shardcore.bench.products import DYNAMIC, NARROW
+from shardcore.bench.products import NARROW
 from shardcore.bench.rebuilt import NotBuiltError, training_of
 from shardcore.bench.rows import Row, read_rows
 from shardcore.bench.step import adam
@@ -189,7 +189,7 @@ def lowered(how: Global, mesh: AbstractMesh | None = None) -> shardcore.jax.Lowe
 
 
 def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
-    """Rows with stages, each configuration once; scales of fp8 are known beforehand in all."""
+    """Rows with stages, each configuration once."""
     seen: set[str] = set()
     for row in read_rows():
         if row.number_of("pp") <= 1 or (chosen and row.number not in chosen):
@@ -202,8 +202,7 @@ def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
         key = repr((run, row.chip))
         if is_dense and (chosen or row.number_of("cp") == 1) and key not in seen:
             seen.add(key)
-            dtype = "fp8" if run.dtype in DYNAMIC else run.dtype
-            yield row, replace(run, scan=True, dtype=dtype)
+            yield row, replace(run, scan=True)
 
 
 def chunks(run: Training, found: int) -> Cut:
