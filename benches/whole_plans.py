@@ -37,7 +37,7 @@ from shardcore.bench import cross_entropy, decoder, kernels
 from shardcore.bench.leaderboard import chip_of
 from shardcore.bench.parameters import Parameter, shapes
 from shardcore.bench.placement import ByHand, Weights
-from shardcore.bench.products import DYNAMIC, NARROW
+from shardcore.bench.products import NARROW
 from shardcore.bench.rebuilt import NotBuiltError, training_of
 from shardcore.bench.rows import Row, read_rows
 from shardcore.bench.step import adam
@@ -189,7 +189,7 @@ def lowered(how: Global, mesh: AbstractMesh | None = None) -> shardcore.jax.Lowe
 
 
 def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
-    """Rows with stages, each configuration once; scales of fp8 are known beforehand in all."""
+    """Rows with stages, each configuration once."""
     seen: set[str] = set()
     for row in read_rows():
         if row.number_of("pp") <= 1 or (chosen and row.number not in chosen):
@@ -202,8 +202,7 @@ def rows(chosen: list[int]) -> Iterator[tuple[Row, Training]]:
         key = repr((run, row.chip))
         if is_dense and (chosen or row.number_of("cp") == 1) and key not in seen:
             seen.add(key)
-            dtype = "fp8" if run.dtype in DYNAMIC else run.dtype
-            yield row, replace(run, scan=True, dtype=dtype)
+            yield row, replace(run, scan=True)
 
 
 def chunks(run: Training, found: int) -> Cut:
@@ -261,16 +260,27 @@ def theirs(run: Training, chip: Any) -> Candidate:
     return min(fitting or found, key=operator.attrgetter("step_seconds"))
 
 
-def rank(plan: Plan, step: float) -> int:
+def kind_of(run: Training) -> str:
+    """The parallelism of the source, as plans name it."""
+    data, tensor = (run.sizes.get(axis, 1) > 1 for axis in ("data", "tensor"))
+    return "mixed" if data and tensor else "tensor" if tensor else "fsdp"
+
+
+def rank(plan: Plan, run: Training, step: float) -> int:
     """Which of the plans of different kinds `step` would be; plans of as many stages and the same
-    parallelism are one kind, whatever layers keep."""
+    parallelism are one kind, whatever layers keep. The plan of the source's own kind is not before
+    it where it is near: that has another schedule, or divides the devices of a stage otherwise."""
     found = [(plan.stages, plan.kind, plan.step_seconds)]
     found += [
         (a.stages, a.kind.partition(",")[0], a.figures.step_seconds or math.inf)
         for a in plan.alternatives
         if a.stages is not None
     ]
-    return 1 + len({(stages, kind) for stages, kind, other in found if other < step * (1 - 1e-9)})
+    before = {(stages, kind) for stages, kind, other in found if other < step * (1 - 1e-9)}
+    own = run.sizes["stage"], kind_of(run)
+    if any(step <= other * NEAR for stages, kind, other in found if (stages, kind) == own):
+        before -= {own}
+    return 1 + len(before)
 
 
 def main(chosen: list[int]) -> None:
@@ -294,7 +304,7 @@ def main(chosen: list[int]) -> None:
         took = time.process_time() - start
         cells = [f"{row.number} {row.name}", "", "", "", ""]
         if own is not None:
-            ratio, place = own.step_seconds / plan.step_seconds, rank(plan, own.step_seconds)
+            ratio, place = own.step_seconds / plan.step_seconds, rank(plan, run, own.step_seconds)
             fits = "" if own.peak_bytes <= chip.hbm_bytes else "!"
             cells[1:] = [f"{own.step_seconds:.2f}", f"{own.peak_bytes / 2**30:.0f}{fits}"]
             cells += [f"{ratio:.2f}", str(place)]

@@ -1706,7 +1706,7 @@ def program_figures(
     origin: Origin,
     estimates: list[tuple[int, int, int, int | None]],
     compiler: str,
-    chip: tuple[int, bool, int | None, tuple[int, int, int]],
+    chip: tuple[int, bool, int | None, tuple[int, int, int], int | None, int],
 ) -> Figures:
     """Return the figures of ``module``, a per-device program with the origin ``origin``.
 
@@ -1714,7 +1714,8 @@ def program_figures(
     registered cost. Times and traffic are those of the kernels of ``compiler``, if these are known,
     on a ``chip``: the bytes of its cache or vector memory, whether collectives use it, the bytes
     of its memory if kernels are ordered to hide the latency of collectives, and the FLOPs of
-    products in bf16, the bytes of memory traffic and the bytes over a link in a second.
+    products in bf16, the bytes of memory traffic and the bytes over a link in a second, the most
+    bytes of combined collectives, and the elements that a matrix unit sums over at a time.
     """
 
 def op_names(module: Module) -> list[str]:

@@ -43,9 +43,8 @@ ROWS = {
     5: f"gemma4-31b 8192 4 {TPU} remat_policy=custom out_proj=device compile_topology=tpu7x-128 "
     "ici_fsdp_transpose_parallelism=8 ici_fsdp_parallelism=16 "
     f"{FUSED} sa_block_q_dkv=1024 {LOCAL} local_sa_block_kv_dkv=2048",
-    6: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 {SMALL}",
-    7: f"qwen3-235b-a22b 4096 16 {TPU} {CUSTOM} compile_topology=tpu7x-512 quantization=fp8_full "
-    f"{SMALL}",
+    6: f"qwen3-235b-a22b 4096 16 {CUSTOM} compile_topology=tpu7x-512 {SMALL}",
+    7: f"qwen3-235b-a22b 4096 16 {CUSTOM} compile_topology=tpu7x-512 quantization=fp8_full {SMALL}",
     8: "gpt3-175b 2048 3 remat_policy=full compile_topology=v6e-256 "
     "override_model_config=true trainable_position_size=2048 "
     f"{SHORT}",
@@ -55,11 +54,12 @@ ROWS = {
     10: f"llama3.1-70b 8192 2 {TPU} {CUSTOM} {QKV} compile_topology=v6e-64 {FUSED}",
     12: f"llama3.1-70b 8192 5 {TPU} {CUSTOM} {QKV} compile_topology=v6e-256 {FUSED}",
     13: f"llama3.1-8b 8192 3 {TPU} {CUSTOM} {QKV} out_proj=offload compile_topology=v6e-8 {FUSED}",
-    16: f"deepseek3-671b 8192 6 {TPU} {CUSTOM} out_proj=offload compile_topology=v5p-1024 {SPLIT}",
-    17: f"llama4-17b-128e 8192 4 {TPU} {CUSTOM} {QKV} out_proj=offload compile_topology=v5p-256 "
-    "ici_tensor_parallelism=4 "
+    16: f"deepseek3-671b 8192 6 {CUSTOM} out_proj=offload compile_topology=v5p-1024 {SPLIT}",
+    17: f"llama4-17b-128e 8192 4 {CUSTOM} {QKV} out_proj=offload compile_topology=v5p-256 "
+    "ici_tensor_parallelism=4 use_custom_sort_vjp=false "
     f"{SPLIT}",
-    18: f"llama4-17b-16e 8192 8 {TPU} {CUSTOM} compile_topology=v5p-1024 {SPLIT}",
+    18: f"llama4-17b-16e 8192 8 {CUSTOM} compile_topology=v5p-1024 {SPLIT} "
+    "use_custom_sort_vjp=false",
     19: "llama2-7b 4096 4 remat_policy=minimal_flash scan_layers=false hardware=gpu "
     "ici_fsdp_parallelism=8 dcn_data_parallelism=2",
 }

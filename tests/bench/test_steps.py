@@ -96,6 +96,8 @@ def test_options_of_recipes() -> None:
     assert known == {
         SUMMED,
         "training.compile=false",
+        "use_custom_sort_vjp=false",
+        "use_iota_embed",
         "cuda_graph_scope=attn,moe_router,moe_preprocess",
         "cuda_graph_scope=moe_router,moe_preprocess",
         "mlpwo=device",

@@ -10,7 +10,10 @@ import pytest
 import shardcore
 import shardcore.jax
 from shardcore.bench import op_by_op
+from shardcore.bench.leaderboard import RING, chip_of
 from shardcore.bench.products import products
+from shardcore.bench.rebuilt import training_of
+from shardcore.bench.rows import read_rows
 
 
 def cost(function: Any, *arguments: Any, chip: str = "h100") -> shardcore.Cost:
@@ -64,3 +67,13 @@ def test_dynamic_scales_read_operands_again_and_copy_them() -> None:
     # The largest elements of x and of the gradient, of two bytes, and a copy of each, of one, which
     # the kernel that scales them writes.
     assert moved("fp8_dynamic") - moved("fp8") == pytest.approx(6, rel=0.01)
+
+
+def test_attention_over_tokens_of_several_devices_takes_torch_longer() -> None:
+    def share(number: int) -> float:
+        row = read_rows()[number - 1]
+        return chip_of(row, training_of(row)).achieved.kernels
+
+    assert share(29) == pytest.approx(share(28) / RING)
+    # Another library, with an axis of tokens and without.
+    assert share(43) == share(42)

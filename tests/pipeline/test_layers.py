@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
+import shardcore.jax
 from shardcore import AxisRef, Mesh, Module, PlanError, Result
 from shardcore.calculus import hardware
 from shardcore.costs.figures import KernelKind
@@ -303,3 +305,38 @@ def test_a_micro_batch_takes_about_what_a_program_of_that_batch_takes(
     assert split == pytest.approx(forward(part, 1), rel=0.1)
     divided = forward(whole.layers[3], 4)
     assert abs(split - forward(part, 1)) < abs(divided - forward(part, 1))
+
+
+def test_collectives_of_several_layers_do_not_share_memory() -> None:
+    """Gradients of weights read activations over the largest element that all devices have. A
+    compiler combines these small reductions of all layers, and the copies wait for each other."""
+
+    @jax.custom_vjp
+    def layer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ w)
+
+    def backward(kept: tuple[jax.Array, jax.Array], gradient: jax.Array) -> Any:
+        x, w = kept
+        turned = jax.lax.optimization_barrier(jnp.transpose(x / jnp.max(jnp.abs(x))))
+        return gradient @ w.T, turned @ gradient
+
+    layer.defvjp(lambda x, w: (layer(x, w), (x, w)), backward)
+
+    def loss(weights: list[jax.Array], x: jax.Array) -> jax.Array:
+        for w in weights:
+            x = layer(x, w)
+        return jnp.sum(x)
+
+    def step(weights: list[jax.Array], x: jax.Array) -> list[jax.Array]:
+        return [w - g for w, g in zip(weights, jax.grad(loss)(weights, x), strict=True)]
+
+    weights = [jax.ShapeDtypeStruct((256, 256), jnp.bfloat16)] * 24
+    x = jax.ShapeDtypeStruct((1 << 16, 256), jnp.bfloat16)
+    session = shardcore.jax.lower(step, weights, x, mesh={"data": 4}, platform="cuda").session()
+    session.set("x", "P('data')")
+    result = session.result.result
+    found = find_layers(result, replace(hardware("h100"), hides_latency=False))
+    each = 2 * x.size // 4
+    assert found.cost.peak_bytes > 48 * each
+    kept = sum(part.activation_bytes for part in (found.before, *found.layers, found.after))
+    assert found.working_bytes + kept < 32 * each

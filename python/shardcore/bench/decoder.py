@@ -16,7 +16,9 @@ from jax.ad_checkpoint import checkpoint_name
 
 from shardcore.bench import op_by_op
 from shardcore.bench.experts import mixture
+from shardcore.bench.latent import joined, parts, turned
 from shardcore.bench.models import Layers
+from shardcore.bench.op_by_op import stored
 from shardcore.bench.parameters import EXPERT, named, shapes
 from shardcore.bench.placement import ByConstraints, ByHand, Weights
 from shardcore.bench.products import products
@@ -151,11 +153,17 @@ class _Layer:
             checkpoint_name(one, name)
             for one, name in zip((q, k, v), ("query", "key", "value"), strict=True)
         )
-        turned = _rotate(found[..., None, latent.keys :])
-        turned = jnp.broadcast_to(turned, (*k.shape[:3], latent.rotated))
-        k = jnp.concatenate([k, turned], axis=-1)
+        common_heads = found[..., None, latent.keys :]
         plain = q.shape[-1] - latent.rotated
-        q = jnp.concatenate([q[..., :plain], _rotate(q[..., plain:])], axis=-1)
+        if self.run.platform == "tpu":
+            first, second = parts(q, plain)
+            q = joined(first, turned(_rotate, second))
+            k = joined(stored(k), turned(_rotate, common_heads))
+            v = stored(v)
+        else:
+            rotated = jnp.broadcast_to(_rotate(common_heads), (*k.shape[:3], latent.rotated))
+            k = jnp.concatenate([k, rotated], axis=-1)
+            q = jnp.concatenate([q[..., :plain], _rotate(q[..., plain:])], axis=-1)
         q, k, v = map(how.heads, (q, k, v))
         return checkpoint_name(how.heads(how.attend(self.kind, q, k, v)), "context")
 

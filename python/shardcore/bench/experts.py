@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from shardcore.bench.models import Experts
+from shardcore.bench.op_by_op import stored
 from shardcore.bench.parameters import EXPERT
 from shardcore.bench.products import dense, grouped, products
 from shardcore.bench.training import Training
@@ -46,7 +47,7 @@ def mixture(
         order = jax.lax.pad(order, 0, [(0, each * experts.count - order.size, 0)])
         inverse = _sorted(order)[: chosen.size]
 
-    rows = _dispatch(tokens, order, inverse, experts.chosen, run.platform)
+    rows = _dispatch(tokens, order, inverse, experts.chosen, run)
     rows = rows.reshape(experts.count, each, -1)
     if axes:
         rows = jax.lax.all_to_all(rows, axes, split_axis=0, concat_axis=1, tiled=True)
@@ -58,7 +59,11 @@ def mixture(
     [rows] = products(("ecf,efw->ecw",), hidden, (down,), narrow[2:], dtype, multiply)
     if axes:
         rows = jax.lax.all_to_all(rows, axes, split_axis=1, concat_axis=0, tiled=True)
-    found = _undo(rows.reshape(-1, rows.shape[-1]), order, inverse, run.platform)
+    rows = rows.reshape(-1, rows.shape[-1])
+    if run.sorts_gradients:
+        found = _undo(rows, order, inverse, run.platform)
+    else:
+        found = _taken(rows, inverse, run.platform)
     found = found.reshape(-1, experts.chosen, y.shape[-1])
     return jnp.sum(found * weights.astype(y.dtype)[..., None], axis=1).reshape(y.shape)
 
@@ -87,19 +92,28 @@ _undo.defvjp(_undo_forward, _undo_backward)
 
 
 def _dispatch(
-    x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int, platform: str
+    x: jax.Array, order: jax.Array, inverse: jax.Array, copies: int, run: Training
 ) -> jax.Array:
-    """``copies`` of each token, sorted; the gradient is unsorted and summed."""
+    """``copies`` of each token, sorted; the gradient is unsorted and summed. MaxText's copies, on
+    TPUs, are in memory."""
+
+    def copied(x: jax.Array, order: jax.Array) -> jax.Array:
+        if run.platform != "tpu" or copies == 1:
+            return _taken(x, order // copies, run.platform)
+        return _taken(stored(jnp.repeat(x, copies, axis=0)), order, run.platform)
+
+    if not run.sorts_gradients:
+        return copied(x, order)
 
     @jax.custom_vjp
     def dispatch(x: jax.Array, order: jax.Array, inverse: jax.Array) -> jax.Array:
-        return _taken(x, order // copies, platform)
+        return copied(x, order)
 
     def forward(x: jax.Array, order: jax.Array, inverse: jax.Array) -> Any:
-        return _taken(x, order // copies, platform), inverse
+        return copied(x, order), inverse
 
     def backward(inverse: jax.Array, gradient: jax.Array) -> Any:
-        back = _taken(gradient, inverse, platform).reshape(-1, copies, gradient.shape[-1])
+        back = _taken(gradient, inverse, run.platform).reshape(-1, copies, gradient.shape[-1])
         return jnp.sum(back, axis=1), None, None
 
     dispatch.defvjp(forward, backward)

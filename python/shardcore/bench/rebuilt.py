@@ -68,7 +68,8 @@ def training_of(row: Row) -> Training:
         _dtype(row, is_tpu),
         # Megatron-LM, torchtitan, and MaxText's runs on GPUs unroll layers in Python.
         scan=is_tpu,
-        iota=is_tpu,
+        iota="use_iota_embed" in row.options,
+        sorts_gradients="use_custom_sort_vjp=false" not in row.options,
         flash="arXiv 2205.05198" not in column["source"],
         blocks=_blocks(row) if is_tpu else Blocks(),
         local_blocks=_blocks(row, ("local_", "")) if is_tpu else Blocks(),

@@ -73,6 +73,9 @@ class Training:
     """Whether layers run in a ``jax.lax.scan``."""
     iota: bool = True
     """Whether embeddings are looked up by a product with a one-hot array."""
+    sorts_gradients: bool = True
+    """Whether gradients of the rows of experts are sorted, as the rows are; otherwise they are
+    added where the rows came from, by scatters."""
     flash: bool = True
     """Whether a kernel computes attention."""
     blocks: Blocks = field(default_factory=Blocks)

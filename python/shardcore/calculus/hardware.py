@@ -55,14 +55,17 @@ SMALLEST, LARGEST = 1e-30, 1e30
 """The range of a chip's figures; within it, times do not overflow."""
 
 
-ChipFacts: TypeAlias = tuple[int, bool, int | None, tuple[int, int, int]]
+ChipFacts: TypeAlias = tuple[int, bool, int | None, tuple[int, int, int], int | None, int]
 """What compilers know of a chip: the bytes of its cache or vector memory, whether collectives use
-it, the bytes of its memory if kernels are ordered to hide the latency of collectives, and the FLOPs
-of products in bf16 and the bytes of memory traffic in a second."""
+it, the bytes of its memory if kernels are ordered to hide the latency of collectives, the FLOPs of
+products in bf16, the bytes of memory traffic and the bytes over a link in a second, the most bytes
+of combined collectives, and the elements that a matrix unit sums over at a time."""
 _MOST_BYTES = 1 << 64
 """Of the memory of a chip that has no such figure."""
 _MOST_RATE = _MOST_BYTES - 1
 """Of a figure in a second."""
+_MOST_LANES = 1 << 31
+"""Of a matrix unit."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,7 +137,10 @@ class Hardware:
         memory = int(min(self.hbm_bytes, _MOST_BYTES)) if self.hides_latency else None
         rates = (self.flops["bf16"], self.hbm_bytes_per_second, self.link_bytes_per_second)
         flops, traffic, links = (int(min(rate, _MOST_RATE)) for rate in rates)
-        return int(self.cache_bytes), self.cache_all_kernels, memory, (flops, traffic, links)
+        combined = int(min(self.combine_bytes, _MOST_BYTES))
+        cache = int(self.cache_bytes), self.cache_all_kernels
+        lanes = int(min(self.achieved.tile[-1], _MOST_LANES))
+        return *cache, memory, (flops, traffic, links), combined, lanes
 
     def __repr__(self) -> str:
         return (

@@ -172,6 +172,7 @@ def step_of(
         narrow if quantization in _NARROW else "bf16",
         scan=config.flag("scan_layers"),
         iota=config.flag("use_iota_embed"),
+        sorts_gradients=config.flag("use_custom_sort_vjp"),
         flash=config.text("attention") != "dot_product",
         blocks=_blocks(config, chips) if is_tpu else Blocks(),
         local_blocks=_blocks(config, chips, "local_") if is_tpu else Blocks(),

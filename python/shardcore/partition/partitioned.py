@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 POLICIES = ("least", "shardy", "xla")
 """The policies, which choose among the ways to compute an op; see :func:`partition`."""
 
-NO_CHIP: ChipFacts = (0, False, None, (1, 1, 1))
+NO_CHIP: ChipFacts = (0, False, None, (1, 1, 1), None, 1)
 """A chip of which compilers know nothing."""
 
 MOST_OPS_KEPT = 1 << 16

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from itertools import accumulate
@@ -157,7 +157,16 @@ def find_layers(
     }
     parts.add_waits((names.get(row.op or ""), row) for row in whole.collectives)
     parts.add_memory()
-    return parts.layers(whole)
+    return parts.layers(whole, _peak_bytes(result, whole, body.is_looped, options))
+
+
+def _peak_bytes(result: Result, whole: Cost, is_looped: bool, options: Mapping[str, Any]) -> int:
+    """The peak of a program in which no collectives of several layers are combined: stages run one
+    layer after the other, so what those collectives read is not in memory at a time."""
+    if is_looped or all(row.combined == 1 for row in whole.collectives):
+        return whole.peak_bytes
+    apart = result.cost(replace(whole.hardware, combine_bytes=0), **options)
+    return min(whole.peak_bytes, apart.peak_bytes)
 
 
 _GATHER = "stablehlo.all_gather"
@@ -173,6 +182,7 @@ class _Parts:
         self._body = labels.body
         self._times = times
         self._of: dict[int | None, Part] = defaultdict(Part)
+        self._peak_bytes = 0
         self._reduced = 0
         """Bytes of the gradients in the program, where loops reduce those of a layer at once."""
         self._by_name: dict[str, list[tuple[int, Assigned]]] = defaultdict(list)
@@ -288,8 +298,10 @@ class _Parts:
                     add(block, op, assigned[op.results[0].name])
         return max(found.values(), default=0)
 
-    def layers(self, whole: Cost) -> Layers:
-        """The parts, scaled so that their times add up to the step of ``whole``."""
+    def layers(self, whole: Cost, peak_bytes: int) -> Layers:
+        """The parts, scaled so that their times add up to the step of ``whole``, with the memory of
+        a peak."""
+        self._peak_bytes = peak_bytes
         total = sum(sum(each.values()) for each in self._times.seconds(1).values())
         return self._layers(whole, whole.step_seconds / total if total else 1.0, 1, False)
 
@@ -316,7 +328,7 @@ class _Parts:
             rest,
             boundary_bytes=max(map(_bytes, crossing[1:] or crossing)),
             batch=shapes[-1][0] if shapes else None,
-            working_bytes=max(whole.peak_bytes - known, 0),
+            working_bytes=max(self._peak_bytes - known, 0),
             gathered_bytes=self._gathered(),
             is_looped=self._body.is_looped,
             cost=whole,

@@ -24,6 +24,10 @@ pub struct ChipFacts {
     pub bytes_per_second: u64,
     /// The most bytes that a link to another chip sends, in a second.
     pub link_bytes_per_second: u64,
+    /// The most bytes of combined collectives, if fewer than the compiler's own threshold.
+    pub combined_bytes: Option<u128>,
+    /// The elements that a matrix unit sums over at a time.
+    pub lanes: i64,
 }
 
 /// What is compiled, and what is already known of it.

@@ -18,6 +18,8 @@ const CHIP: Chip = (
         flops_per_second: 1,
         bytes_per_second: 1,
         link_bytes_per_second: 1,
+        combined_bytes: None,
+        lanes: 128,
     },
 );
 

@@ -146,7 +146,7 @@ pub(super) fn program_figures(
     origin: &Bound<'_, PyOrigin>,
     estimates: Vec<GivenEstimate>,
     compiler: &str,
-    chip: (u128, bool, Option<u128>, (u64, u64, u64)),
+    chip: (u128, bool, Option<u128>, (u64, u64, u64), Option<u128>, i64),
 ) -> PyResult<PyFigures> {
     let program = signed(py, module.get())?;
     let origin = Arc::clone(&origin.get().0);
@@ -157,7 +157,7 @@ pub(super) fn program_figures(
         (SignatureId::from_index(id), Estimate { work, bytes })
     });
     let estimates: Estimates = given.collect();
-    let (fast_bytes, fast_results, overlapped_bytes, rates) = chip;
+    let (fast_bytes, fast_results, overlapped_bytes, rates, combined_bytes, lanes) = chip;
     let (flops_per_second, bytes_per_second, link_bytes_per_second) = rates;
     let facts = ChipFacts {
         fast_bytes,
@@ -166,6 +166,8 @@ pub(super) fn program_figures(
         flops_per_second,
         bytes_per_second,
         link_bytes_per_second,
+        combined_bytes,
+        lanes,
     };
     let chip = (compiler_named(compiler), facts);
     Ok(py.detach(|| PyFigures::of(program, (origin, source), estimates, chip)))

@@ -36,12 +36,13 @@ pub fn is_product(program: &Program, op: OpId) -> bool {
     matches!(program.kind(op), OpKind::DotGeneral | OpKind::Convolution)
 }
 
-/// Stores what products take in, and products that others take in, of `functions`, given by their ops.
+/// Stores what products take in, and products that others take in, of `functions`, given by their ops; the matrix unit sums over so
+/// many `lanes`.
 pub fn fused(
     program: &Program,
     (works, layouts): (&mut Works<'_>, &mut Layouts),
     storage: &mut Storage,
-    functions: &[OpId],
+    (functions, lanes): (&[OpId], i64),
 ) {
     let mut with_product = vec![false; program.num_value_ids()];
     let mut dims = ProductDims::new(program);
@@ -51,7 +52,7 @@ pub fn fused(
     for &func in functions {
         let ops = works.ops_inside(func);
         for &op in ops.iter().filter(|&&op| is_product(program, op)) {
-            let place = rows_of(program, works, &mut dims, op);
+            let place = rows_of(program, works, (&mut dims, lanes), op);
             fuse_into_user(program, (works, layouts), storage, (&mut with_product, op), place);
         }
         for &op in ops.iter().rev() {

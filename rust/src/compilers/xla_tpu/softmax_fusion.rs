@@ -28,18 +28,15 @@ pub enum Rows {
     Apart,
 }
 
-/// The lanes of a tile: an argument with as many elements along the contracted dim is copied to another layout by the kernel of the
-/// product, which takes in no softmax then.
-const LANES: i64 = 128;
-
 /// The dims of products by signature; `None` for those without dimension numbers.
 pub type ProductDims = BySignature<Option<DotDims<usize>>>;
 
-/// Where reductions of what `product` makes are computed; `known` are the dims of products.
+/// Where reductions of what `product` makes are computed; `known` are the dims of products. An argument that fills the `lanes` over
+/// which the matrix unit sums is copied to another layout by the kernel of the product, which takes in no softmax then.
 pub fn rows_of(
     program: &Program,
     works: &mut Works<'_>,
-    known: &mut ProductDims,
+    (known, lanes): (&mut ProductDims, i64),
     product: OpId,
 ) -> Rows {
     let Some(id) = program.signature(product).get() else { return Rows::Apart };
@@ -58,7 +55,8 @@ pub fn rows_of(
     let sizes = works.tensors.of(program.operand(product, 0)).dims.as_deref().unwrap_or_default();
     let mut contracted = dims.lhs_contracting.iter().filter_map(|&dim| sizes.get(dim));
     let is_argument = |value| matches!(program.def(value), ValueDef::Arg(_));
-    if contracted.all(|size| size % LANES == 0) && program.operands(product).any(is_argument) {
+    if contracted.all(|size| size % lanes.max(1) == 0) && program.operands(product).any(is_argument)
+    {
         Rows::Behind
     } else {
         Rows::Inside

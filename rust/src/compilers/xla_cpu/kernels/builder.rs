@@ -44,6 +44,8 @@ pub struct Builder<'p, 'w, 'a> {
     pub works: &'w mut Works<'a>,
     pub layouts: Layouts,
     pub storage: Storage,
+    /// The most bytes of combined collectives; `None` if there is no threshold.
+    pub(in crate::compilers::xla_cpu) combined_bytes: Option<u128>,
     /// The memory of which there are items; what is in the other one takes no bytes. `None` where there is but one.
     pub(in crate::compilers::xla_cpu) space: Option<Space>,
     /// The block of the entry function.
@@ -99,12 +101,13 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
         program: &'p Program,
         works: &'w mut Works<'a>,
         functions: &[OpId],
-        Target { compiler, space, known, .. }: Target<'_>,
+        Target { compiler, space, known, facts }: Target<'_>,
     ) -> Self {
         let (layouts, storage, entry) = if let Some(kept) = known.take((compiler, space)) {
             (kept.layouts, kept.storage, Some(kept.entry))
         } else {
-            let (layouts, storage) = stored(program, works, functions, (compiler, known));
+            let (layouts, storage) =
+                stored(program, works, functions, (compiler, known, facts.lanes));
             (layouts, storage, None)
         };
         let (mut joined, mut in_products) = (FxHashMap::default(), TakenIn::default());
@@ -127,6 +130,9 @@ impl<'p, 'w, 'a> Builder<'p, 'w, 'a> {
             works,
             layouts,
             storage,
+            combined_bytes: compiler
+                .combined_bytes()
+                .map(|own| facts.combined_bytes.map_or(own, |most| own.min(most))),
             space,
             entry_block: program.entry_function().and_then(|func| program.func_body(func).get()),
             items: vec![NONE; count],

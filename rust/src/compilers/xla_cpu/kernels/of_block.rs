@@ -17,11 +17,13 @@ impl Builder<'_, '_, '_> {
         let ops: Vec<OpId> = program.block_ops(block).collect();
         let compiler = self.layouts.compiler();
         if self.joined.is_empty() {
-            let sets = combined(program, self.works, (&self.storage.facts, compiler), &ops);
+            let of = (&self.storage.facts, compiler, self.combined_bytes);
+            let sets = combined(program, self.works, of, &ops);
             return self.with_sets(block, &ops, &sets);
         }
         let mut graph = self.with_sets(block, &ops, &FxHashMap::default());
-        let sets = combined_kernels(program, self.works, (&self.storage.facts, compiler), &graph);
+        let of = (&self.storage.facts, compiler, self.combined_bytes);
+        let sets = combined_kernels(program, self.works, of, &graph);
         if !sets.is_empty() {
             graph = self.with_sets(block, &ops, &sets);
         }

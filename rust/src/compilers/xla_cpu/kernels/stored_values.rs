@@ -14,12 +14,13 @@ use crate::index::OpId;
 use crate::ir::Program;
 use crate::work::cached::Works;
 
-/// How `compiler` stores the values of `functions`, given by their ops, and the layouts in which they are read.
+/// How `compiler` stores the values of `functions`, given by their ops, and the layouts in which they are read; the matrix unit of
+/// the chip sums over so many `lanes`.
 pub fn stored(
     program: &Program,
     works: &mut Works<'_>,
     functions: &[OpId],
-    (compiler, known): (Compiler, &Known),
+    (compiler, known, lanes): (Compiler, &Known, i64),
 ) -> (Layouts, Storage) {
     let mut layouts = Layouts::new(program, compiler);
     if compiler.fuses_by_priority() {
@@ -40,7 +41,7 @@ pub fn stored(
         }
     }
     if compiler.fuses_products() {
-        products_fused(program, (works, &mut layouts), &mut storage, functions);
+        products_fused(program, (works, &mut layouts), &mut storage, (functions, lanes));
         fuse_shared(program, works, &mut storage, functions);
         store_results(program, works, (&mut storage, functions), gathers_rows);
         store_results(program, works, (&mut storage, functions), is_small_result);

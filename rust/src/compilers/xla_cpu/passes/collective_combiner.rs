@@ -20,17 +20,20 @@ use rustc_hash::FxHashMap;
 /// What has to be equal: op, element type, reduction, replica groups.
 type Key<'a> = (StrId, &'a str, StrId, &'a str);
 
-/// The set that each collective among the ops of a block is in, for `compiler`. Those that run alone are in sets of one.
+/// Facts on ops, the compiler, and the byte threshold of a set, if there is one.
+type Chosen<'a> = (&'a Facts, Compiler, Option<u128>);
+
+/// The set that each collective among the ops of a block is in, by what is chosen. Those that run alone are in sets of one.
 pub fn combined(
     program: &Program,
     works: &mut Works<'_>,
-    (facts, compiler): (&Facts, Compiler),
+    of: Chosen<'_>,
     ops: &[OpId],
 ) -> FxHashMap<OpId, u32> {
-    let Some(found) = Candidates::of(program, works, (facts, compiler), ops) else {
+    let Some(found) = Candidates::of(program, works, of, ops) else {
         return FxHashMap::default();
     };
-    let sets = Sets::new(program, facts, ops, &found);
+    let sets = Sets::new(program, of.0, ops, &found);
     found.combined(sets)
 }
 
@@ -38,7 +41,7 @@ pub fn combined(
 pub fn combined_kernels(
     program: &Program,
     works: &mut Works<'_>,
-    (facts, compiler): (&Facts, Compiler),
+    of: Chosen<'_>,
     graph: &Graph,
 ) -> FxHashMap<OpId, u32> {
     let order = breadth_first(graph);
@@ -46,7 +49,7 @@ pub fn combined_kernels(
     let is_own = |&&at: &&u32| graph.kernels[at as usize].is_op;
     let own: Vec<OpId> =
         order.iter().filter(is_own).map(|&at| graph.kernels[at as usize].op).collect();
-    let Some(found) = Candidates::of(program, works, (facts, compiler), &own) else {
+    let Some(found) = Candidates::of(program, works, of, &own) else {
         return FxHashMap::default();
     };
     let mut visits = Visits::new(graph.kernels.len(), &found);
@@ -71,11 +74,10 @@ impl Candidates {
     fn of(
         program: &Program,
         works: &mut Works<'_>,
-        (facts, compiler): (&Facts, Compiler),
+        (facts, compiler, limit): Chosen<'_>,
         ops: &[OpId],
     ) -> Option<Self> {
         let mut kinds: FxHashMap<Key<'_>, u32> = FxHashMap::default();
-        let limit = compiler.combined_bytes();
         let is_sum = |op: &OpId| {
             facts.has(*op, Fact::REDUCES)
                 || compiler.combines_all_collectives()
