@@ -260,27 +260,16 @@ def theirs(run: Training, chip: Any) -> Candidate:
     return min(fitting or found, key=operator.attrgetter("step_seconds"))
 
 
-def kind_of(run: Training) -> str:
-    """The parallelism of the source, as plans name it."""
-    data, tensor = (run.sizes.get(axis, 1) > 1 for axis in ("data", "tensor"))
-    return "mixed" if data and tensor else "tensor" if tensor else "fsdp"
-
-
-def rank(plan: Plan, run: Training, step: float) -> int:
+def rank(plan: Plan, step: float) -> int:
     """Which of the plans of different kinds `step` would be; plans of as many stages and the same
-    parallelism are one kind, whatever layers keep. The plan of the source's own kind is not before
-    it where it is near: that has another schedule, or divides the devices of a stage otherwise."""
+    parallelism are one kind, whatever layers keep."""
     found = [(plan.stages, plan.kind, plan.step_seconds)]
     found += [
         (a.stages, a.kind.partition(",")[0], a.figures.step_seconds or math.inf)
         for a in plan.alternatives
         if a.stages is not None
     ]
-    before = {(stages, kind) for stages, kind, other in found if other < step * (1 - 1e-9)}
-    own = run.sizes["stage"], kind_of(run)
-    if any(step <= other * NEAR for stages, kind, other in found if (stages, kind) == own):
-        before -= {own}
-    return 1 + len(before)
+    return 1 + len({(stages, kind) for stages, kind, other in found if other < step * (1 - 1e-9)})
 
 
 def main(chosen: list[int]) -> None:
@@ -304,7 +293,7 @@ def main(chosen: list[int]) -> None:
         took = time.process_time() - start
         cells = [f"{row.number} {row.name}", "", "", "", ""]
         if own is not None:
-            ratio, place = own.step_seconds / plan.step_seconds, rank(plan, run, own.step_seconds)
+            ratio, place = own.step_seconds / plan.step_seconds, rank(plan, own.step_seconds)
             fits = "" if own.peak_bytes <= chip.hbm_bytes else "!"
             cells[1:] = [f"{own.step_seconds:.2f}", f"{own.peak_bytes / 2**30:.0f}{fits}"]
             cells += [f"{ratio:.2f}", str(place)]
