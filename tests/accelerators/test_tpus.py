@@ -29,28 +29,28 @@ LAID_OUT = (
 # How many peaks are so near to XLA's, of 105 models, on v6e of 103. It is not enough: the aim is
 # 90 % within a twentieth. On v5p most of what small models need are tables of tuples.
 MODELS = {
-    "v5e": {0.05: 75, 0.1: 80, 0.25: 91},
-    "v6e": {0.05: 72, 0.1: 76, 0.25: 89},
-    "v5p": {0.05: 19, 0.1: 29, 0.25: 58},
+    "v5e": {0.05: 77, 0.1: 81, 0.25: 91},
+    "v6e": {0.05: 73, 0.1: 76, 0.25: 90},
+    "v5p": {0.05: 23, 0.1: 30, 0.25: 58},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
-    "v6e": {0.05: 28, 0.1: 44, 0.25: 73},
-    "v5p": {0.05: 25, 0.1: 49, 0.25: 71},
+    "v6e": {0.05: 29, 0.1: 45, 0.25: 74},
+    "v5p": {0.05: 26, 0.1: 43, 0.25: 71},
 }
 # Of 18 programs of the size of real ones.
 LARGE = {
     "v5e": {0.05: 13, 0.1: 15, 0.25: 18},
-    "v6e": {0.05: 11, 0.1: 14, 0.25: 17},
+    "v6e": {0.05: 11, 0.1: 13, 0.25: 18},
     "v5p": {0.05: 11, 0.1: 17, 0.25: 18},
 }
 RESERVED = {
-    "v5e": {0.05: 15, 0.1: 17, 0.25: 18},
-    "v6e": {0.05: 10, 0.1: 12, 0.25: 17},
-    "v5p": {0.05: 13, 0.1: 17, 0.25: 18},
+    "v5e": {0.05: 16, 0.1: 18, 0.25: 18},
+    "v6e": {0.05: 11, 0.1: 13, 0.25: 18},
+    "v5p": {0.05: 13, 0.1: 18, 0.25: 18},
 }
 # Of 37 programs of the same sizes that were compiled later.
-MORE = {0.05: 15, 0.1: 23, 0.25: 29}
+MORE = {0.05: 14, 0.1: 21, 0.25: 30}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
     "v5e": {"bytes": 69, "runs": 66},
@@ -175,6 +175,22 @@ func.func public @main(%q: tensor<BATCHx64xbf16>, %k: tensor<BATCHx64xbf16>)
   return %softmax : tensor<BATCHx1024xf32>
 }
 """
+# Two products that read the transpose of a square: of one and of two contracted dims.
+TRANSPOSED = """
+func.func public @main(%a: tensor<8x4x4x512x512xbf16>, %q: tensor<8x4x4x512x64xbf16>,
+    %k: tensor<8x4x512x64xbf16>) -> (tensor<8x4x512x4x64xbf16>, tensor<8x4x512x64xbf16>) {
+  %square = stablehlo.multiply %a, %a : tensor<8x4x4x512x512xbf16>
+  %turned = stablehlo.transpose %square, dims = [0, 1, 4, 3, 2]
+    : (tensor<8x4x4x512x512xbf16>) -> tensor<8x4x512x512x4xbf16>
+  %rows = stablehlo.dot_general %turned, %k, batching_dims = [0, 1] x [0, 1],
+    contracting_dims = [2] x [2] : (tensor<8x4x512x512x4xbf16>, tensor<8x4x512x64xbf16>)
+    -> tensor<8x4x512x4x64xbf16>
+  %columns = stablehlo.dot_general %turned, %q, batching_dims = [0, 1] x [0, 1],
+    contracting_dims = [3, 4] x [3, 2] : (tensor<8x4x512x512x4xbf16>, tensor<8x4x4x512x64xbf16>)
+    -> tensor<8x4x512x64xbf16>
+  return %rows, %columns : tensor<8x4x512x4x64xbf16>, tensor<8x4x512x64xbf16>
+}
+"""
 # What is computed elementwise, and both written and summed.
 SUMMED = """
 func.func public @main(%a: tensor<8192x8192xf32>, %b: tensor<8192x8192xf32>)
@@ -291,6 +307,27 @@ def test_exponentials_of_a_softmax_are_written_by_the_kernel_of_its_product() ->
     assert [kernel.value for kernel in batched.kernels] == ["%exp", "%sum", "%softmax"]
     # Products with one batch dim write what they make, and exponentials are computed anew.
     assert [kernel.value for kernel in single.kernels] == ["%scores", "%most", "%sum", "%softmax"]
+
+
+@pytest.mark.parametrize(
+    ("chip", "heads", "kernels"),
+    [
+        ("v5e", 128, ["%wide", "%exp", "%sum", "%softmax"]),
+        ("v6e", 128, ["%exp", "%sum", "%softmax"]),
+        ("v6e", 256, ["%wide", "%exp", "%sum", "%softmax"]),
+    ],
+)
+def test_heads_that_fill_the_matrix_unit_keep_a_softmax_out_of_the_product(
+    chip: str, heads: int, kernels: list[str]
+) -> None:
+    text = SOFTMAX.replace("BATCHx64", f"BATCHx{heads}").replace("BATCH", "8x4x1024")
+    cost = shardcore.Module.parse(text).propagate().cost(CHIPS[chip])
+    assert [kernel.value for kernel in cost.kernels] == kernels
+
+
+def test_products_of_several_contracted_dims_take_in_a_transpose_of_what_is_computed() -> None:
+    cost = cost_of(TRANSPOSED)
+    assert [kernel.value for kernel in cost.kernels] == ["%rows", "%columns"]
 
 
 def test_a_kernel_that_also_reduces_writes_over_no_operand() -> None:
