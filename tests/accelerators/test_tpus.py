@@ -29,14 +29,14 @@ LAID_OUT = (
 # How many peaks are so near to XLA's, of 105 models, on v6e of 103. It is not enough: the aim is
 # 90 % within a twentieth. On v5p most of what small models need are tables of tuples.
 MODELS = {
-    "v5e": {0.05: 77, 0.1: 81, 0.25: 91},
-    "v6e": {0.05: 73, 0.1: 76, 0.25: 90},
-    "v5p": {0.05: 23, 0.1: 30, 0.25: 58},
+    "v5e": {0.05: 77, 0.1: 82, 0.25: 91},
+    "v6e": {0.05: 74, 0.1: 77, 0.25: 90},
+    "v5p": {0.05: 22, 0.1: 31, 0.25: 57},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
-    "v6e": {0.05: 29, 0.1: 45, 0.25: 74},
-    "v5p": {0.05: 26, 0.1: 43, 0.25: 71},
+    "v6e": {0.05: 30, 0.1: 45, 0.25: 74},
+    "v5p": {0.05: 26, 0.1: 44, 0.25: 72},
 }
 # Of 18 programs of the size of real ones.
 LARGE = {
@@ -50,7 +50,7 @@ RESERVED = {
     "v5p": {0.05: 13, 0.1: 18, 0.25: 18},
 }
 # Of 37 programs of the same sizes that were compiled later.
-MORE = {0.05: 14, 0.1: 21, 0.25: 30}
+MORE = {0.05: 15, 0.1: 22, 0.25: 31}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
     "v5e": {"bytes": 69, "runs": 66},
@@ -328,6 +328,13 @@ def test_heads_that_fill_the_matrix_unit_keep_a_softmax_out_of_the_product(
 def test_products_of_several_contracted_dims_take_in_a_transpose_of_what_is_computed() -> None:
     cost = cost_of(TRANSPOSED)
     assert [kernel.value for kernel in cost.kernels] == ["%rows", "%columns"]
+
+
+def test_chains_of_collectives_are_combined_step_by_step() -> None:
+    # Six matrices of Muon, ten all-reduces one after the other for each, and one for their norms.
+    found = cost(CHIP, "muon-step").kernels
+    sums = [kernel for kernel in found if kernel.is_collective and "all_reduce" in kernel.name]
+    assert len(sums) == kept(CHIP)["muon-step"].collectives["all_reduce"][0] == 11
 
 
 def test_a_kernel_that_also_reduces_writes_over_no_operand() -> None:

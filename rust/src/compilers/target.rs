@@ -163,6 +163,11 @@ impl Compiler {
             Self::XlaCpu | Self::None => "",
         }
     }
+    /// Whether a set of combined collectives leaves out what depends on it, and goes on: in compiled programs the chains of all
+    /// matrices of a step of Muon are combined step by step.
+    pub const fn combines_beside_dependents(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
     /// The byte threshold for combining collectives; `None` if there is none.
     pub const fn combined_bytes(self) -> Option<u128> {
         match self {

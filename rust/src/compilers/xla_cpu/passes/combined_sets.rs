@@ -13,6 +13,9 @@ const MAX_COUNT: usize = 256;
 /// The most visits of ops of a block in search of members of sets; all-reduces that are left then run alone.
 const MAX_VISITS: usize = 1 << 24;
 
+/// The most ops after the last member of a set among which the next one is looked for once one depends on the set.
+const MAX_SKIPPED: usize = 128;
+
 /// The end of a list.
 const NONE: u32 = u32::MAX;
 
@@ -26,6 +29,8 @@ pub struct Candidates {
     pub counts: Vec<usize>,
     /// The byte threshold of a set.
     pub limit: u128,
+    /// Whether those behind one that depends on a set are added to it, too.
+    pub skips: bool,
     /// The position of the first of them among the ops of the block.
     pub first: usize,
 }
@@ -77,8 +82,9 @@ impl Sets {
         let sums = self.ops.iter().zip(&self.kinds).zip(&self.first);
         sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
     }
-    /// Combines collectives of equal kind, up to `limit` bytes; `num_left` has for each kind the number that is not combined yet.
-    pub fn combine(&mut self, mut num_left: Vec<usize>, limit: u128) {
+    /// Combines collectives of equal kind, up to `limit` bytes; `num_left` has for each kind the number that is not combined yet. A
+    /// set ends where one depends on it, unless that `skips`.
+    pub fn combine(&mut self, mut num_left: Vec<usize>, (limit, skips): (u128, bool)) {
         let count = self.ops.len();
         let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
         // For each op the last set that it depends on, counted from 1, and the last walk that has seen it.
@@ -103,20 +109,31 @@ impl Sets {
             reached[first as usize] = number;
             let mut set: Vec<u32> = vec![first];
             let mut bytes = self.bytes[first as usize];
+            let mut skipped = 0;
             ahead.go_behind(&done);
             // Until none of the kind are left.
             while num_left[kind as usize] > 0 {
                 ahead.go_on(&done);
                 let Some(at) = ahead.next(self, &mut seen, number) else { break };
                 visits += 1;
+                skipped += usize::from(skipped > 0);
+                if skipped > MAX_SKIPPED {
+                    break;
+                }
                 let mut depends = false;
                 self.for_each_need(at, |need| depends |= reached[need as usize] == number);
                 if is_left[at as usize] && self.kinds[at as usize] == kind {
                     let more = bytes.saturating_add(self.bytes[at as usize]);
+                    if depends && skips {
+                        skipped = skipped.max(1);
+                        reached[at as usize] = number;
+                        ahead.finish();
+                        continue;
+                    }
                     if depends || set.len() == MAX_COUNT || more > limit {
                         break;
                     }
-                    bytes = more;
+                    (bytes, skipped) = (more, 0);
                     set.push(at);
                     is_left[at as usize] = false;
                     num_left[kind as usize] -= 1;
