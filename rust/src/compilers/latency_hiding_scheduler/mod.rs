@@ -8,11 +8,13 @@
 //!
 //! Source: XLA's `DefaultSchedulerCore`, with the options of `MakeGPUSchedulerConfig`; those of XLA for TPUs are printed by it.
 
+pub mod estimates;
 mod memory_pressure;
 mod schedule_graph;
 
 use crate::compilers::xla_cpu::kernels::graph::Graph;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
+use estimates::{Estimated, Rules, RESOURCES};
 use memory_pressure::MemoryPressure;
 use schedule_graph::{schedule_graph, Kind, Node};
 use std::cmp::Reverse;
@@ -20,31 +22,6 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 /// The most kernels that are ready that are compared at a time; those behind most collectives come first, then later ones.
 const MAX_COMPARED: usize = 256;
-
-/// The number of resources that collectives share.
-pub const RESOURCES: usize = 2;
-
-/// What is known of a kernel before it is scheduled.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Estimated {
-    /// Microseconds that it takes; of a collective, to start it.
-    pub cost: f64,
-    /// Microseconds until a collective is done; 0 for other kernels.
-    pub latency: f64,
-    /// The resource that a collective takes, below [`RESOURCES`].
-    pub resource: usize,
-    /// The resources that the collectives inside of it take.
-    pub inside: [bool; RESOURCES],
-}
-
-/// What a compiler takes for true of all programs.
-#[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// Microseconds between a kernel and what reads its result.
-    pub between: f64,
-    /// The collectives that may run at a time, of each resource.
-    pub at_once: [u32; RESOURCES],
-}
 
 /// An order of kernels, and items, each with the position until which it is live.
 pub type Scheduled = (Vec<u32>, Vec<(u32, u32)>);

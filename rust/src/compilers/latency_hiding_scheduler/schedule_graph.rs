@@ -3,8 +3,8 @@
 //!
 //! Source: XLA's `HloScheduleGraph`.
 
+use super::estimates::Estimated;
 use super::memory_pressure::Part;
-use super::Estimated;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use rustc_hash::FxHashMap;

@@ -3,7 +3,7 @@
 //!
 //! Source: XLA's `SolLatencyEstimator`, `MatmulInterpolator` and `CollectiveInterpolator`.
 
-use crate::compilers::latency_hiding_scheduler::{Estimated, Rules};
+use crate::compilers::latency_hiding_scheduler::estimates::{Estimated, Rules};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, NONE};
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};

@@ -5,7 +5,7 @@
 
 use super::cost_analysis::KernelCosts;
 use crate::compilers::compilation::ChipFacts;
-use crate::compilers::latency_hiding_scheduler::{Estimated, Rules};
+use crate::compilers::latency_hiding_scheduler::estimates::{Estimated, Rules};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel};
 use crate::ir::{OpKind, Program};
 use crate::spmd::collective_optimizer::COLLECTIVES;

@@ -201,10 +201,6 @@ impl Layouts {
         if program.kind(op) != OpKind::DotGeneral || self.compiler.fuses_products() {
             return None;
         }
-        self.reshapes_product(program, op)
-    }
-    /// As [`Layouts::reshapes_result`], for a dot.
-    fn reshapes_product(&mut self, program: &Program, op: OpId) -> Option<(u32, u32)> {
         let Some(Reader::Dot(dims)) = self.reader(program, op) else { return None };
         let (batch, rows) = (dims.lhs_batching.len(), dims.lhs_contracting.len());
         let rank = |value: ValueId| program.value_type(value).rank();
