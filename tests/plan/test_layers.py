@@ -145,7 +145,7 @@ def peaks(module: Module, edit: dict[str, str], chip: str | Hardware, **options:
 # Where latency is hidden, kernels of several layers run beside the collectives of others: more with
 # more layers.
 @pytest.mark.parametrize(
-    ("chip", "within"), [("tpu-v5e", 0.07), ("tpu-v5p", 0.1), ("a100", 0.04), ("h100", 0.16)]
+    ("chip", "within"), [("tpu-v5e", 0.11), ("tpu-v5p", 0.04), ("a100", 0.04), ("h100", 0.16)]
 )
 @pytest.mark.parametrize("kind", EDITS)
 def test_the_peak_follows_from_fewer_layers(kind: str, chip: str, within: float) -> None:

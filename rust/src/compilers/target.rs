@@ -168,6 +168,14 @@ impl Compiler {
     pub const fn combines_beside_dependents(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Percent of the memory of a chip that programs may take, and of what is left of it that may be live, where kernels are ordered
+    /// to hide latency: on TPUs `xla_tpu_scheduler_percent_shared_memory_limit`.
+    pub const fn memory_percents(self) -> (u128, u128) {
+        match self {
+            Self::XlaTpu => (95, 100),
+            Self::XlaGpu | Self::XlaCpu | Self::None => (80, 95),
+        }
+    }
     /// The byte threshold for combining collectives; `None` if there is none.
     pub const fn combined_bytes(self) -> Option<u128> {
         match self {

@@ -17,7 +17,8 @@ use crate::work::ops::estimate::Estimates;
 use crate::work::ops::unit::Unit;
 use crate::work::ops::{Measure, Work};
 use crate::work::spaces::Space;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
 
 /// The figures of kernels that take equally long, for one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -188,10 +189,13 @@ fn holds_rows(program: &Program, works: &mut Works<'_>, row: &KernelRow) -> bool
             found => return found,
         }
     };
-    let is_read = |made: OpId| {
-        let mut inside = std::iter::once(root).chain(fused.iter().copied());
-        inside.any(|op| program.operands(op).any(|value| maker(value) == Some(made)))
+    let find_read = || -> FxHashSet<OpId> {
+        let inside = std::iter::once(root).chain(fused.iter().copied());
+        inside.flat_map(|op| program.operands(op)).filter_map(maker).collect()
     };
+    // Most kernels have no reduction for which it is asked.
+    let read = OnceCell::new();
+    let is_read = |made: OpId| read.get_or_init(find_read).contains(&made);
     let mut elements = |value: Option<ValueId>| value.map_or(0, |it| works.tensors.of(it).elements);
     let mut reductions = fused.iter().copied().filter(|&op| is_reduce(op));
     let held =

@@ -23,7 +23,8 @@ impl Blocks<'_, '_, '_> {
         let ports = (0..entry.num_arguments as u32).chain(entry.outputs.iter().copied());
         let ports: u128 = ports.map(bytes).sum();
         let peak = self.peak(&entry.graph, &entry.liveness, &mut Vec::new());
-        if ports.saturating_add(peak.bytes) <= device_bytes(memory) {
+        if ports.saturating_add(peak.bytes) <= device_bytes(self.builder.layouts.compiler(), memory)
+        {
             return entry;
         }
         self.facts.overlapped_bytes = None;

@@ -12,7 +12,7 @@ use crate::work::cached::{Outcome, Works};
 use rustc_hash::FxHashMap;
 
 /// How often loops are expected to run.
-pub const TRIPS: f64 = 5.0;
+const TRIPS: f64 = 5.0;
 
 /// The most ops through which a product is followed to the kernel that computes it.
 const MAX_STEPS: usize = 64;
@@ -93,8 +93,12 @@ impl KernelCosts {
         found
     }
     /// Seconds of kernel `at`.
-    pub fn seconds(&self, at: u32) -> f64 {
+    fn seconds(&self, at: u32) -> f64 {
         self.compute[at as usize].max(self.traffic[at as usize])
+    }
+    /// Seconds of kernel `at`; of a loop that runs so many times, if that is known.
+    pub fn seconds_in(&self, at: u32, trips: Option<u64>) -> f64 {
+        self.seconds(at) * trips.map_or(1.0, |trips| trips as f64 / TRIPS)
     }
 }
 

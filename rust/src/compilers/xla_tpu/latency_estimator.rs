@@ -1,4 +1,4 @@
-//! How long kernels and collectives take by the model from which XLA for TPUs schedules them. All-gathers and permutations run beside
+//! How long kernels and collectives take by the model from which XLA for v5e schedules them. All-gathers and permutations run beside
 //! other kernels, one all-gather and a few permutations at a time; other collectives do not.
 //!
 //! Source: what XLA's `LatencyHidingScheduler` prints of its nodes while it compiles for TPUs.
@@ -19,7 +19,8 @@ pub const RULES: Rules = Rules { between: CYCLE, at_once: [1, 5] };
 const CYCLE: f64 = 1e-3;
 
 /// The collectives that run beside other kernels, each with a resource of its own.
-const BESIDE: [&str; 2] = ["stablehlo.all_gather", "stablehlo.collective_permute"];
+const BESIDE: [&str; 2] = [GATHER, "stablehlo.collective_permute"];
+const GATHER: &str = "stablehlo.all_gather";
 
 /// Estimates the kernels of a block.
 pub struct Estimator<'e> {
@@ -45,31 +46,41 @@ impl Estimator<'_> {
         if is_name {
             return Estimated::default();
         }
-        let cost = self.costs.seconds(at) * 1e6;
+        let trips = match self.program.kind(op) {
+            OpKind::While if is_op => trip_count(self.program, op),
+            _ => None,
+        };
+        let cost = self.costs.seconds_in(at, trips) * 1e6;
         if !is_op {
             return Estimated { cost, ..Estimated::default() };
         }
         let name = self.program.op_name(op);
         if let Some(resource) = BESIDE.iter().position(|&it| it == name) {
-            let latency = self.sent(at).max(CYCLE);
+            // Gathered are the results, in both directions.
+            let made: f64 = self.graph.makes(at).iter().map(|&item| self.bytes(item)).sum();
+            let bytes = if name == GATHER { made / 2.0 } else { self.read(at) };
+            let latency = self.sent(bytes).max(CYCLE);
             return Estimated { cost: CYCLE, latency, resource, ..Estimated::default() };
         }
         if COLLECTIVES.contains(&name) {
-            return Estimated { cost: self.sent(at), ..Estimated::default() };
+            return Estimated { cost: self.sent(self.read(at)), ..Estimated::default() };
         }
         if self.program.kind(op) != OpKind::While {
             return Estimated { cost, ..Estimated::default() };
         }
-        let trips = trip_count(self.program, op)
-            .map_or(1.0, |trips| trips as f64 / super::cost_analysis::TRIPS);
         let inner = || self.program.pre_order(op).skip(1).map(|it| self.program.op_name(it));
         let inside = BESIDE.map(|name| inner().any(|it| it == name));
-        Estimated { cost: cost * trips, inside, ..Estimated::default() }
+        Estimated { cost, inside, ..Estimated::default() }
     }
-    /// Microseconds to send what kernel `at` reads.
-    fn sent(&self, at: u32) -> f64 {
-        let bytes = |item: u32| self.graph.items[self.graph.stored_as(item) as usize].bytes as f64;
-        let read: f64 = self.graph.reads(at).iter().map(|read| bytes(read.item)).sum();
-        read / self.facts.link_bytes_per_second.max(1) as f64 * 1e6
+    fn bytes(&self, item: u32) -> f64 {
+        self.graph.items[self.graph.stored_as(item) as usize].bytes as f64
+    }
+    /// The bytes that kernel `at` reads.
+    fn read(&self, at: u32) -> f64 {
+        self.graph.reads(at).iter().map(|read| self.bytes(read.item)).sum()
+    }
+    /// Microseconds to send so many bytes over a link.
+    fn sent(&self, bytes: f64) -> f64 {
+        bytes / self.facts.link_bytes_per_second.max(1) as f64 * 1e6
     }
 }

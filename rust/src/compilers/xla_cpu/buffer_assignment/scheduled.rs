@@ -20,10 +20,6 @@ use crate::work::cached::Works;
 /// vector memory.
 type Chip<'i> = (Compiler, ChipFacts, &'i [Needs]);
 
-/// Percent of the memory of a chip that programs may take, and of what is left of it that may be live.
-const DEVICE: u128 = 80;
-const SLOP: u128 = 95;
-
 impl Liveness {
     /// For `graph`, that of the entry function. Each of `donated` is the index of a result and the argument whose buffer it may
     /// take; other results have buffers of their own, which are not counted. The compiler of `chip` schedules the kernels.
@@ -67,7 +63,8 @@ impl Liveness {
                 .into_iter()
                 .fold(first, |best, one| if most(&one) < most(&best) { one } else { best });
         let before = || readers_of_overwritten(graph, donated);
-        let limit = |memory| if is_entry { limit(graph, memory, donated) } else { u128::MAX };
+        let limit =
+            |memory| if is_entry { limit(graph, compiler, memory, donated) } else { u128::MAX };
         if compiler.has_vector_memory() {
             let costs = KernelCosts::new((program, works), (graph, inside), facts);
             let memory = facts.overlapped_bytes.filter(|_| runs_beside(program, graph));
@@ -96,8 +93,8 @@ impl Liveness {
     }
 }
 
-/// The bytes that may be live in the entry function, on a chip with so much memory: its arguments and results are elsewhere.
-fn limit(graph: &Graph, memory: u128, donated: &[(usize, u32)]) -> u128 {
+/// The bytes that `compiler` lets be live in the entry function, on a chip with so much memory: its arguments and results are elsewhere.
+fn limit(graph: &Graph, compiler: Compiler, memory: u128, donated: &[(usize, u32)]) -> u128 {
     let bytes = |&item: &u32| graph.items[graph.stored_as(item) as usize].bytes;
     let arguments = graph.items.iter().filter(|item| item.made_by == NONE && item.name_of == NONE);
     let arguments: u128 = arguments.map(|item| item.bytes).sum();
@@ -105,10 +102,10 @@ fn limit(graph: &Graph, memory: u128, donated: &[(usize, u32)]) -> u128 {
     let results: u128 = results.map(bytes).sum();
     let shared: u128 = donated.iter().map(|(_, argument)| bytes(argument)).sum();
     let ports = arguments.saturating_add(results).saturating_sub(shared);
-    device_bytes(memory).saturating_sub(ports) / 100 * SLOP
+    device_bytes(compiler, memory).saturating_sub(ports) / 100 * compiler.memory_percents().1
 }
 
-/// What programs may take of so much memory of a chip.
-pub(in crate::compilers::xla_cpu) const fn device_bytes(memory: u128) -> u128 {
-    memory / 100 * DEVICE
+/// What `compiler` lets programs take of so much memory of a chip.
+pub(in crate::compilers::xla_cpu) const fn device_bytes(compiler: Compiler, memory: u128) -> u128 {
+    memory / 100 * compiler.memory_percents().0
 }

@@ -78,7 +78,8 @@ pub fn fused(
     let merged = layouts.merged.clone();
     let mut found = Fused { merged, ..Fused::default() };
     let mut known = KnownKernels::take();
-    let mut given = Given { program, works, layouts, storage };
+    let of_value = vec![(BlockId::NONE, 0); program.num_value_ids()];
+    let mut given = Given { program, works, layouts, storage, of_value };
     for &func in functions {
         for op in program.pre_order(func) {
             for region in program.op_regions(op) {

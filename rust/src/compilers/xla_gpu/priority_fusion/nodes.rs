@@ -18,6 +18,8 @@ pub struct Given<'g, 'a> {
     pub works: &'g mut Works<'a>,
     pub layouts: &'g mut Layouts,
     pub storage: &'g Storage,
+    /// The node that each value has in the last block where it had one.
+    pub of_value: Vec<(BlockId, u32)>,
 }
 
 /// The nodes of a block.
@@ -25,8 +27,6 @@ pub struct Nodes<'g, 'n, 'a> {
     pub given: &'n mut Given<'g, 'a>,
     block: BlockId,
     pub nodes: Vec<Node>,
-    /// The node of each value; [`NONE`] if it has none so far.
-    of_value: Vec<u32>,
     /// For slices of merged dots the node of the dot.
     slices: FxHashMap<ValueId, u32>,
     /// The nodes of scalar constants that are broadcast.
@@ -41,8 +41,8 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
         let program = given.program;
         let (slices, scalars, read_in_part) = Default::default();
         let count = program.block_ops(block).count() + program.num_block_args(block);
-        let (nodes, of_value) = (Vec::with_capacity(count), vec![NONE; program.num_value_ids()]);
-        let mut made = Self { given, block, nodes, of_value, slices, scalars, read_in_part };
+        let nodes = Vec::with_capacity(count);
+        let mut made = Self { given, block, nodes, slices, scalars, read_in_part };
         for op in program.block_ops(block) {
             made.add_op(op);
         }
@@ -100,7 +100,11 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
     }
     /// The node of `value`, if it has one so far.
     pub fn known_node(&self, value: ValueId) -> Option<u32> {
-        Some(self.of_value[value.index()]).filter(|&node| node != NONE)
+        let (block, node) = self.given.of_value[value.index()];
+        (block == self.block).then_some(node)
+    }
+    fn set_node(&mut self, value: ValueId, node: u32) {
+        self.given.of_value[value.index()] = (self.block, node);
     }
     /// The node of `value`; [`NONE`] if it is a scalar constant.
     pub fn node(&mut self, value: ValueId) -> u32 {
@@ -116,7 +120,7 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
             return NONE;
         }
         let made = self.push(Kind::Outside, Some(value), Expression::new(0.0));
-        self.of_value[value.index()] = made;
+        self.set_node(value, made);
         made
     }
     fn add_op(&mut self, op: OpId) {
@@ -141,7 +145,7 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
                     let scalar = self.scalar(value);
                     splat.read(scalar, elements, false);
                     let made = self.push(Kind::Fusible, Some(value), splat);
-                    self.of_value[value.index()] = made;
+                    self.set_node(value, made);
                 }
                 return;
             }
@@ -172,14 +176,14 @@ impl<'g, 'n, 'a> Nodes<'g, 'n, 'a> {
         }
         match value {
             Some(value) => {
-                self.of_value[value.index()] = at;
+                self.set_node(value, at);
             }
             None => {
                 for value in program.op_results(op) {
                     let mut made = Expression::new(0.0);
                     made.read_in_place(at);
                     let result = self.push(Kind::Outside, Some(value), made);
-                    self.of_value[value.index()] = result;
+                    self.set_node(value, result);
                 }
             }
         }
