@@ -17,6 +17,7 @@ from shardcore.plan.alternatives import alternatives
 from shardcore.plan.answer import Plan
 from shardcore.plan.candidates import Candidate, candidates
 from shardcore.plan.fewest import fewest, patterns, same_as
+from shardcore.plan.least_memory import leaner, leanest
 from shardcore.plan.model import Model
 from shardcore.plan.objective import Wanted
 from shardcore.plan.placement import Placement
@@ -38,10 +39,6 @@ _RANKING_SHARE = 0.4
 """The part of the time after which the model ranks no more meshes."""
 _FINALISTS = 3
 """How many of the best are evaluated on the whole program after a search on fewer layers."""
-_LEAN_OPS = 300_000
-"""How many ops a search for the least memory evaluates in all, if nothing fits."""
-_LEAN_TRIALS = (40, 300)
-"""The least and the largest number of programs that it evaluates."""
 _LEANER = 0.9
 """Even a longer search is assumed to find nothing below this part of its result."""
 _FEWEST_SHARE = 0.9
@@ -299,6 +296,8 @@ class Planner:
                 search.improve()
             if self._trials.is_refuted():
                 search.improve()
+            if wanted.minimize == "memory":
+                leaner(self._trials, self._within)
             return "done"
         except Stop:
             return "seconds"
@@ -306,6 +305,16 @@ class Planner:
             if self._trials.best is None:
                 raise
             return "interrupted"
+
+    def _within(self, limit: float) -> Trial | None:
+        """The fastest trial found within ``limit`` bytes."""
+        shown = self._trials
+        _, trials = self._started(limit, "time", lambda _, part: self._report(shown.best, part))
+        search = Search(trials, self._roles, self._meanings)
+        search.start(self._ranked(limit), self._by_role, lambda: None)
+        search.vary(_VARIED)
+        search.improve()
+        return trials.best
 
     def _ranked(self, limit: float) -> list[Candidate]:
         """Layouts ranked by the model, those within ``limit`` first."""
@@ -366,15 +375,9 @@ class Planner:
         planning with that much memory finds it again."""
         if self._lean is None:
             _, trials = self._started(math.inf, "memory", lambda best, fraction: None)
-            fewest, most = _LEAN_TRIALS
-            count = min(max(_LEAN_OPS // self._program.module.num_ops, fewest), most)
-            try:
-                search = Search(trials, self._roles, self._meanings)
-                search.leanest(self._ranked(0.0), self._by_role, count)
-            except Stop:
-                pass
-            assert trials.best is not None, "the first evaluation is always made"
-            self._lean = trials.best
+            search = Search(trials, self._roles, self._meanings)
+            ranked, num_ops = self._ranked(0.0), self._program.module.num_ops
+            self._lean = leanest(trials, search, ranked, self._by_role, num_ops)
         return self._lean
 
     def _too_large(self, found: Trial, stopped: str) -> PlanError:
