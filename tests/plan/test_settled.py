@@ -59,9 +59,9 @@ def test_donated_arguments_are_so_when_the_time_is_up() -> None:
     dims = {"state['w']": ((), ()), "x": ((), ("a",))}
     [trial] = trials.run(mesh, [tuple(dims.get(role.name) for role in roles)])
     trials.give(0.0)
-    assert open_ports(trials.session(trial))
+    assert open_ports(trials.session(trial), trials.compiler)
     found = settled(trials, trial, roles)
-    assert not open_ports(trials.session(found))
+    assert not open_ports(trials.session(found), trials.compiler)
     assert found.row.step_seconds != trial.row.step_seconds
 
 
@@ -83,7 +83,7 @@ def test_states_with_parts_that_propagation_shards_differently_are_settled_at_on
     tried = trials.run(mesh, [tuple(map(dims_of, roles)) for _ in range(30)])
     trials.give(0.0)
     for trial in tried:
-        assert not open_ports(trials.session(settled(trials, trial, roles)))
+        assert not open_ports(trials.session(settled(trials, trial, roles)), trials.compiler)
 
 
 @pytest.mark.parametrize("minimize", ["time", "memory", "bytes"])
@@ -124,4 +124,4 @@ func.func @main(
     names = [port.label or port.name for port in (*module.arguments(), *module.results())]
     found = patterns(trials, trial, roles, names)
     assert {"result['n']", "result['s']"} <= found.keys()
-    assert not open_ports(trials.session(trial, found))
+    assert not open_ports(trials.session(trial, found), trials.compiler)

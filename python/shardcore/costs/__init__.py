@@ -154,9 +154,9 @@ def cost(
     options = TimeOptions(exact, efficiency, one_way)
     if not isinstance(hardware, Hardware):
         hardware = find_hardware(hardware, hardware_file)
-    passes = passes_of(compiler_of(hardware, compiler), improve)
+    own = compiler_of(hardware, compiler)
     return build(
-        local_program(program, policy, keep_ports, passes),
+        local_program(program, policy, keep_ports, passes_of(own, improve), own),
         hardware,
         options=options,
         topology=topology,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shardcore.compilers import COMPILERS
+from shardcore.compilers import check_compiler
 
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
@@ -20,6 +20,4 @@ def compiler_of(chip: Hardware, name: str | None) -> str:
         if chip.compiler is not None:
             return chip.compiler
         return "xla-tpu" if chip.is_torus else "xla-gpu"
-    if name not in COMPILERS:
-        raise ValueError(f"there is no compiler {name!r}; there are {', '.join(COMPILERS)}")
-    return name
+    return check_compiler(name)

@@ -114,11 +114,14 @@ def explain_time(
         ShardcoreError, ValueError: as for :func:`shardcore.cost`.
     """
     from shardcore.costs import cost
+    from shardcore.costs.compilers import compiler_of
     from shardcore.partition.counted import local_program
 
     file = options.pop("hardware_file", None)
     chip = find_hardware(hardware, file) if isinstance(hardware, str) else hardware
-    local = local_program(program, policy, options.get("keep_ports", False))
+    compiler = compiler_of(chip, options.get("compiler"))
+    ports = options.get("keep_ports", False)
+    local = local_program(program, policy, ports, compiler=compiler)
     found = cost(local, chip, **options)
     slopes = {}
     for name, worse in _worse(chip):

@@ -11,13 +11,19 @@ from shardcore.partition.partitioned import Partitioned, partition
 from shardcore.rules.shards import registered_shard_rules
 
 _alive: WeakValueDictionary[Hashable, Partitioned] = WeakValueDictionary()
-"""Programs by result, policy, passes and registered rules. A program refers to its result, so the
-``id`` of the result in its key cannot be reused."""
+"""Programs by result, policy, passes, compiler and registered rules. A program refers to its
+result, so the ``id`` of the result in its key cannot be reused."""
 
 
-def counted(result: Result, policy: str, keep_ports: bool = False, passes: str = "") -> Partitioned:
+def counted(
+    result: Result,
+    policy: str,
+    keep_ports: bool = False,
+    passes: str = "",
+    compiler: str = "none",
+) -> Partitioned:
     """Return the per-device program of ``result`` under ``policy`` after ``passes``, for counting
-    only.
+    only; under ``xla`` as ``compiler`` propagates it.
 
     An op that no rule can split is computed on every device, so the program may not be runnable. A
     cost refers to its program; while a cost exists, other costs and the diagnostics of the same
@@ -25,10 +31,10 @@ def counted(result: Result, policy: str, keep_ports: bool = False, passes: str =
     ``xla``, arguments and results without annotation are sharded as XLA would shard them.
     """
     rules = registry_version(), registered_shard_rules()
-    key = (id(result), policy, keep_ports, passes, *rules)
+    key = (id(result), policy, keep_ports, passes, compiler, *rules)
     known = _alive.get(key)
     if known is None:
-        options: Any = {"keep_ports": keep_ports, "passes": passes}
+        options: Any = {"keep_ports": keep_ports, "passes": passes, "compiler": compiler}
         known = _alive[key] = partition(result, policy, replicates_unknown=True, **options)
     return known
 
@@ -38,9 +44,10 @@ def local_program(
     policy: str,
     keep_ports: bool = False,
     passes: str = "",
+    compiler: str = "none",
 ) -> Partitioned:
     """Return the per-device program of ``program`` under ``policy`` after ``passes``, for counting
-    only; a program of one device as it is.
+    only, under ``xla`` as ``compiler`` propagates it; a program of one device as it is.
 
     Raises:
         TypeError: ``program`` is none of these.
@@ -50,4 +57,4 @@ def local_program(
     if not isinstance(program, (Module, Result)):
         raise TypeError(f"expected a Module or a Result, not {type(program).__name__}")
     result = program.propagate() if isinstance(program, Module) else program
-    return counted(result, policy, keep_ports, passes)
+    return counted(result, policy, keep_ports, passes, compiler)

@@ -20,6 +20,7 @@ from shardcore._core import (
     program_figures,
 )
 from shardcore.bounded import shown
+from shardcore.compilers import check_compiler
 from shardcore.expected import expect
 from shardcore.partition.outcome import Outcome
 from shardcore.rules.costs import cost_estimates, registered_cost_rules
@@ -272,6 +273,7 @@ def partition(
     replicates_unknown: bool = False,
     keep_ports: bool = True,
     passes: str = "",
+    compiler: str = "none",
 ) -> Partitioned:
     """Lower the program of ``result`` to the per-device program.
 
@@ -297,15 +299,18 @@ def partition(
         keep_ports: whether arguments and results are sharded as in ``result``. If not, those
             without annotation are sharded under ``xla`` as XLA would shard them.
         passes: a comma-separated list of passes to run on the per-device program.
+        compiler: the compiler whose propagation ``xla`` follows: ``"xla-tpu"`` simplifies the
+            program before, so that axes may conflict elsewhere; others do not.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
         TypeError: ``result`` is no :class:`shardcore.Result`.
-        ValueError: ``policy`` is unknown.
+        ValueError: ``policy`` or ``compiler`` is unknown.
     """
     expect(result, Result)
     if policy not in POLICIES:
         raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {shown(policy)}")
+    check_compiler(compiler)
     lower = partial(
         lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown
     )
@@ -315,7 +320,7 @@ def partition(
         return best
     if policy == "shardy":
         return lower(result._resharded(), takes_source=True, passes=passes)
-    completed, originals = result._as_xla(keep_ports)
+    completed, originals = result._as_xla(keep_ports, compiler)
     made = lower(completed, originals=originals, takes_source=True, passes=passes)
     made.keeps_ports = keep_ports
     return made

@@ -131,7 +131,7 @@ def find_layers(
 
     ports = options.get("keep_ports", False)
     passes = passes_of(whole.compiler, None)
-    given = local_program(result, whole.policy, ports, passes).module
+    given = local_program(result, whole.policy, ports, passes, whole.compiler).module
     local = Module.parse(str(given), shardy=given.shardy)
     counted = cost(local, hardware, **options)
     body = read(local, counted.loops)

@@ -136,12 +136,12 @@ def same_as(
     """Return a test of whether other patterns give the plan of ``found``, and leave XLA no more
     freedom."""
     base = trials.with_patterns(best, found)
-    base_ports = open_ports(trials.session(best, found))
+    base_ports = open_ports(trials.session(best, found), trials.compiler)
 
     def is_same(other: Mapping[str, str]) -> bool:
         return (
             trials.with_patterns(best, other).is_as_good_as(base)
-            and open_ports(trials.session(best, other)) <= base_ports
+            and open_ports(trials.session(best, other), trials.compiler) <= base_ports
         )
 
     return is_same

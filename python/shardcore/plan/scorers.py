@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore._core import Mesh
 from shardcore.calculus.hardware import Hardware
 from shardcore.costs import Cost
+from shardcore.costs.compilers import compiler_of
 from shardcore.errors import LocationError
 from shardcore.plan.layers import value_names
 from shardcore.plan.peaks import Peaks
@@ -51,6 +52,8 @@ class Whole:
     ) -> None:
         self._sessions = sessions
         self._hardware, self._executor, self._options = hardware, executor, options
+        self.compiler = compiler_of(hardware, options.get("compiler"))
+        """The compiler that is modelled."""
 
     def session(self, mesh: Mesh, edit: Edit) -> Session:
         """Return a session over ``mesh`` with ``edit`` applied."""
@@ -111,6 +114,7 @@ class Fewer:
     def __init__(self, small: _Part, large: _Part, layers: int) -> None:
         """Take the two programs, and how many layers the whole has more than the first."""
         self._small, self._large, self._layers = small, large, layers
+        self.compiler = small.compiler
         self._peaks = Peaks(small.names, large.names, layers - 1)
 
     def session(self, mesh: Mesh, edit: Edit) -> Session:

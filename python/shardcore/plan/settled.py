@@ -55,11 +55,12 @@ class Mismatch:
     """The port whose sharding the annotation should have."""
 
 
-def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
-    """Yield, for each unsettled place, the ports of which one has to be annotated."""
+def mismatches(session: Session, compiler: str) -> Iterator[tuple[Mismatch, ...]]:
+    """Yield, for each place that is unsettled for ``compiler``, the ports of which one has to be
+    annotated."""
     completed = session.result
     result: Result = completed if isinstance(completed, Result) else completed.result
-    in_xla = result._as_xla(keep_ports=False)[0]
+    in_xla = result._as_xla(keep_ports=False, compiler=compiler)[0]
     arguments, results = result.arguments(), result.results()
     for is_argument, ports, others in (
         (True, arguments, in_xla.arguments()),
@@ -75,9 +76,9 @@ def mismatches(session: Session) -> Iterator[tuple[Mismatch, ...]]:
             yield Mismatch(next_state, False, port), Mismatch(port, True, next_state)
 
 
-def open_ports(session: Session) -> set[tuple[str, bool]]:
-    """Return the unsettled ports: names, and whether each is an argument."""
-    return {(each.port.name, each.is_argument) for each, *_ in mismatches(session)}
+def open_ports(session: Session, compiler: str) -> set[tuple[str, bool]]:
+    """Return the ports that are unsettled for ``compiler``: names, whether each is an argument."""
+    return {(each.port.name, each.is_argument) for each, *_ in mismatches(session, compiler)}
 
 
 def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[tuple[int, Dims]]:
@@ -88,7 +89,7 @@ def _unsettled(trials: Trials, trial: Trial, roles: Sequence[Role]) -> Iterator[
         if not is_within(role, roles) or dims is not None
         for name in role.members
     }
-    for choices in mismatches(trials.session(trial)):
+    for choices in mismatches(trials.session(trial), trials.compiler):
         for choice in choices:
             name = choice.port.label or choice.port.name
             index = numbers.get((name, choice.is_argument))

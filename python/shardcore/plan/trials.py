@@ -148,6 +148,8 @@ class Trials:
         self._allows = allows
         self._start = start
         self._seconds = seconds
+        self.compiler = scorer.compiler
+        """The compiler of the plan."""
         self._report = report
         self._known: dict[tuple[Mesh, Shardings], Trial] = {}
         self._confirmed: set[tuple[Mesh, Shardings]] = set()

@@ -82,6 +82,10 @@ impl Compiler {
     pub const fn has_tiles(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
+    /// Whether it simplifies the program before it propagates shardings; others do afterwards.
+    pub const fn simplifies_before_partitioning(self) -> bool {
+        matches!(self, Self::XlaTpu)
+    }
     /// Whether values that are used soon live in vector memory, which is not counted (`MemorySpaceAssignment`).
     pub const fn has_vector_memory(self) -> bool {
         matches!(self, Self::XlaTpu)

@@ -11,6 +11,7 @@ use super::room::room_for_copy;
 use super::rule_registry::registry;
 use super::work::run;
 use super::xla_form::{as_in_xla, note_open_results, same_axes};
+use crate::compilers::target::Compiler;
 use crate::context::Progress;
 use crate::import::hlo_captures;
 use crate::index::ShardingId;
@@ -53,16 +54,18 @@ impl Request {
         let is_placed = place_ports(&mut program, &ports(completed));
         Ok(is_placed.then(|| Self { before: Arc::new(program), ..self.clone() }))
     }
-    /// The program completed as in XLA, and the originals of clones: calls are inlined, and ops are
-    /// in HLO's order. That order may lead to other shardings of arguments and results than Shardy
+    /// The program completed as in the XLA `compiler`, and the originals of clones: calls are inlined,
+    /// and ops are in HLO's order. That order may lead to other shardings of arguments and results than Shardy
     /// gives them on the program as it is; if `completed` is given, they are placed as in it.
     pub fn complete_as_xla(
         &self,
         py: Python<'_>,
+        compiler: Compiler,
         completed: Option<&Program>,
     ) -> PyResult<Py<PyTuple>> {
         room_for_copy(py, &self.before)?;
-        let (mut program, mut originals) = as_in_xla(&self.before, &registry().legalizing_chlo());
+        let rules = registry().legalizing_chlo();
+        let (mut program, mut originals) = as_in_xla(&self.before, &rules, compiler);
         let ports = completed.map(ports);
         if let Some(ports) = &ports {
             place_ports(&mut program, ports);
@@ -72,7 +75,8 @@ impl Request {
         let before = Arc::clone(&self.before);
         let make = move |report: &mut dyn FnMut(Progress<'_>) -> bool| {
             memory::ensure_for_program(before.num_op_ids())?;
-            let (mut program, mut originals) = as_in_xla(&before, &step.rules.replaying());
+            let (mut program, mut originals) =
+                as_in_xla(&before, &step.rules.replaying(), compiler);
             if let Some(ports) = &ports {
                 place_ports(&mut program, ports);
             }
@@ -90,6 +94,7 @@ impl Request {
     pub fn keep_ports(
         &self,
         py: Python<'_>,
+        compiler: Compiler,
         made: Py<PyTuple>,
         completed: &Program,
     ) -> PyResult<Py<PyTuple>> {
@@ -98,7 +103,7 @@ impl Request {
         if is_kept {
             return Ok(made);
         }
-        self.complete_as_xla(py, Some(completed))
+        self.complete_as_xla(py, compiler, Some(completed))
     }
     /// `program` with its shardings completed, where CHLO ops are sharded like the ops that XLA
     /// legalizes them to; and the run that did it.

@@ -11,6 +11,7 @@ use super::rule_registry::{registry, RulesThen};
 use super::run_options::RunOptions;
 use super::session_runs::{Annotated, SessionRuns};
 use super::xla_form::{as_in_xla, has_same_axes};
+use crate::compilers::target::Compiler;
 use crate::import::hlo_captures;
 use crate::inlining::call_inliner::Originals;
 use crate::session::Target;
@@ -82,8 +83,13 @@ impl Replay {
     }
     /// The result of [`Request::complete_as_xla`], by a replay; `None` if that is not possible. If
     /// `keep_ports`, arguments and results are placed as in this result.
-    pub fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Option<Py<PyTuple>>> {
-        let (edited, runs) = (&self.edited, &self.runs.as_xla);
+    pub fn as_xla(
+        &self,
+        py: Python<'_>,
+        compiler: Compiler,
+        keep_ports: bool,
+    ) -> PyResult<Option<Py<PyTuple>>> {
+        let (edited, runs) = (&self.edited, self.runs.of(compiler));
         if !edited.is_surely_exported(self.options.how) {
             // The program may be rejected as it is, even if XLA's form of it is not.
             self.module(py)?;
@@ -92,7 +98,8 @@ impl Replay {
         let program = || {
             let given = edited.program(py)?;
             room_for_copy(py, &given)?;
-            let (program, originals) = as_in_xla(&given, &registry().legalizing_chlo());
+            let rules = registry().legalizing_chlo();
+            let (program, originals) = as_in_xla(&given, &rules, compiler);
             Ok((program, Some(Arc::new(originals))))
         };
         let annotated = Annotated::new(edited, RulesThen::now(), &program);

@@ -1,5 +1,6 @@
 //! `shardcore.Result`: what `module.propagate()` returns.
 
+use super::compiled::compiler_named;
 use super::completion::Request;
 use super::kept_run::Outcome;
 use super::module::PyModule;
@@ -23,7 +24,8 @@ pub struct PyPropagationResult {
     collectives: Once<PyModule>,
     decomposed: Once<PyModule>,
     legalizing: Once<PyPropagationResult>,
-    as_xla: [Once<PyTuple>; 2],
+    /// By whether ports are kept, and whether the compiler simplifies the program before.
+    as_xla: [[Once<PyTuple>; 2]; 2],
     explainer: Once<PyExplainer>,
     /// Whether the explicit collectives are verified.
     is_checked: AtomicBool,
@@ -52,7 +54,7 @@ impl PyPropagationResult {
             collectives: Once::new(),
             decomposed: Once::new(),
             legalizing: Once::new(),
-            as_xla: [Once::new(), Once::new()],
+            as_xla: [[Once::new(), Once::new()], [Once::new(), Once::new()]],
             explainer: Once::new(),
             is_checked: AtomicBool::new(false),
         }
@@ -167,24 +169,28 @@ impl PyPropagationResult {
         let completed = self.completed(py)?.get().program(py)?;
         self.request(py)?.complete_inlined(py, &completed)
     }
-    /// The program completed as in XLA, and the originals of clones; computed once. Arguments and
-    /// results without annotations are sharded as in XLA or, if `keep_ports`, as in this result.
-    #[pyo3(name = "_as_xla")]
-    fn as_xla(&self, py: Python<'_>, keep_ports: bool) -> PyResult<Py<PyTuple>> {
+    /// The program completed as in the XLA compiler of this name, and the originals of clones;
+    /// computed once. Arguments and results without annotations are sharded as in XLA or, if
+    /// `keep_ports`, as in this result.
+    #[pyo3(name = "_as_xla", signature = (keep_ports, compiler = "none"))]
+    fn as_xla(&self, py: Python<'_>, keep_ports: bool, compiler: &str) -> PyResult<Py<PyTuple>> {
+        let compiler = compiler_named(compiler);
         let make = || {
             if let Origin::Replay(replay) = &self.origin {
-                if let Some(made) = replay.as_xla(py, keep_ports)? {
+                if let Some(made) = replay.as_xla(py, compiler, keep_ports)? {
                     return Ok(made);
                 }
             }
             let request = self.request(py)?;
             if !keep_ports {
-                return request.complete_as_xla(py, None);
+                return request.complete_as_xla(py, compiler, None);
             }
             let completed = self.completed(py)?.get().program(py)?;
-            request.keep_ports(py, self.as_xla(py, false)?, &completed)
+            let made = self.as_xla(py, false, compiler.name())?;
+            request.keep_ports(py, compiler, made, &completed)
         };
-        let once = &self.as_xla[usize::from(keep_ports)];
+        let is_simplified = compiler.simplifies_before_partitioning();
+        let once = &self.as_xla[usize::from(keep_ports)][usize::from(is_simplified)];
         once.get(py, "the program of this result as XLA completes it", make)
     }
     /// The explainer of the result; made at the first call, by another propagation.

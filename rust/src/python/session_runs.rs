@@ -11,6 +11,7 @@ use super::rule_registry::RulesThen;
 use super::run_options::RunOptions;
 use super::sharding::PyTensorSharding;
 use super::work::{install_edges, work};
+use crate::compilers::target::Compiler;
 use crate::inlining::call_inliner::Originals;
 use crate::ir::Program;
 use crate::propagation::replay::{Path, Replayed};
@@ -25,9 +26,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) struct SessionRuns {
     /// The runs of the program as it is.
     pub given: Runs,
-    /// The runs of the program in XLA's form; see [`super::xla_form`].
-    pub as_xla: Runs,
+    /// The runs of the program in the form of XLA's compilers, and of those that simplify it before;
+    /// see [`super::xla_form`].
+    as_xla: [Runs; 2],
     pub checked: CheckedValues,
+}
+
+impl SessionRuns {
+    /// The runs of the program in the form of `compiler`.
+    pub const fn of(&self, compiler: Compiler) -> &Runs {
+        let [plain, simplified] = &self.as_xla;
+        if compiler.simplifies_before_partitioning() {
+            simplified
+        } else {
+            plain
+        }
+    }
 }
 
 /// The recorded runs of one form of the program.

@@ -1,6 +1,8 @@
 //! Converts a program to the form in which XLA propagates it.
 
 use crate::axis::AxisRef;
+use crate::compilers::target::Compiler;
+use crate::compilers::xla_tpu::before_partitioning;
 use crate::context::RuleSource;
 use crate::import::hlo_loops::Loops;
 use crate::import::{
@@ -11,9 +13,13 @@ use crate::ir::Program;
 use crate::rules::Registry;
 use crate::sharding::TensorSharding;
 
-/// `original` in the form and op order in which XLA propagates it, with signatures by `rules`, and
-/// the originals of clones.
-pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Originals) {
+/// `original` in the form and op order in which the XLA `compiler` propagates it, with signatures by
+/// `rules`, and the originals of clones.
+pub(super) fn as_in_xla(
+    original: &Program,
+    rules: &Registry,
+    compiler: Compiler,
+) -> (Program, Originals) {
     let mut alive = original.clone();
     hlo_dead::run(&mut alive);
     hlo_single_device::run(&mut alive);
@@ -24,6 +30,9 @@ pub(super) fn as_in_xla(original: &Program, rules: &Registry) -> (Program, Origi
     hlo_dead::run(&mut program);
     hlo_simplified::run(&mut program, &mut originals);
     hlo_form::run(&mut program, &mut originals);
+    if compiler.simplifies_before_partitioning() {
+        before_partitioning::run(&mut program, &mut originals, |program| rules.sign(program));
+    }
     hlo_order::run(&mut program);
     hlo_captures::capture(&mut program, &mut originals);
     rules.sign(&mut program);

@@ -2,6 +2,7 @@
 //!
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
+pub mod before_partitioning;
 pub mod bfloat16_propagation;
 pub mod convolution_layouts;
 pub mod cost_analysis;

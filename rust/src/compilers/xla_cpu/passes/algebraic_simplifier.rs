@@ -51,10 +51,11 @@ fn equal_operand(program: &Program, op: OpId, name: &str) -> Option<ValueId> {
         false => None,
     };
     match name {
-        "stablehlo.select" => {
-            let condition = known(program, operand(0)?, 0)?;
-            operand(if condition == 0.0 { 2 } else { 1 })
-        }
+        "stablehlo.select" => match known(program, operand(0)?, 0) {
+            Some(condition) => operand(if condition == 0.0 { 2 } else { 1 }),
+            None if is(1, 1.0) && is(2, 0.0) => operand(0),
+            None => None,
+        },
         "stablehlo.add" => either(0.0),
         "stablehlo.subtract" if is(1, 0.0) => operand(0),
         "stablehlo.multiply" => either(1.0),

@@ -214,7 +214,7 @@ const fn is_moved(movement: Movement) -> bool {
 fn makes(program: &Program, op: OpId, function: Option<StrId>) -> Makes<'_> {
     let ty = program.type_of(program.result(op, 0));
     let is_constant = program.kind(op) == OpKind::Constant;
-    let elements = if is_constant { program.attr(op, "value") } else { None };
+    let elements = is_constant.then(|| program.constant_text(op));
     (
         program.parent_block(op),
         program.op_name_id(op),
