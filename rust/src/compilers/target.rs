@@ -167,9 +167,8 @@ impl Compiler {
             Self::XlaCpu | Self::None => "",
         }
     }
-    /// Whether a set of combined collectives leaves out what depends on it, and goes on: in compiled programs the chains of all
-    /// matrices of a step of Muon are combined step by step.
-    pub const fn combines_beside_dependents(self) -> bool {
+    /// Whether collectives are combined from the last to the first, with what they do not depend on.
+    pub const fn combines_from_last(self) -> bool {
         matches!(self, Self::XlaTpu)
     }
     /// Percent of the memory of a chip that programs may take, and of what is left of it that may be live, where kernels are ordered

@@ -2,8 +2,8 @@
 //!
 //! XLA combines the collectives of a block that have the same element type, reduction and replica groups, on GPUs also all-gathers
 //! with the same replica groups, up to a byte threshold. The first one in post-order that is left begins a set, to which the others
-//! of its kind are added until one depends on the set; on TPUs those that do are left out. The next set is found in the post-order
-//! of the combined graph.
+//! of its kind are added until one depends on the set. The next set is found in the post-order of the combined graph. On TPUs the
+//! last one begins a set, and all before it are added that the set does not depend on.
 //!
 //! Source: XLA's `AllReduceCombiner`, `AllGatherCombiner` and `ReduceScatterCombiner`; a set has at most 256 members, on CPUs of
 //! any size.
@@ -89,8 +89,8 @@ impl Candidates {
         let first = ops.iter().position(is_sum)?;
         let (counts, bytes) = (Vec::new(), Vec::new());
         let all = limit.unwrap_or(u128::MAX);
-        let skips = compiler.combines_beside_dependents();
-        let mut found = Self { ops: Vec::new(), bytes, counts, limit: all, skips, first };
+        let from_last = compiler.combines_from_last();
+        let mut found = Self { ops: Vec::new(), bytes, counts, limit: all, from_last, first };
         for &op in ops[first..].iter().filter(|op| is_sum(op)) {
             let bytes = limit.map_or(0, |_| {
                 program.op_results(op).next().map_or(0, |value| works.tensors.bytes(value))
@@ -111,7 +111,11 @@ impl Candidates {
     }
     /// The first member of each collective's set; `sets` is the dependence graph.
     fn combined(self, mut sets: Sets) -> FxHashMap<OpId, u32> {
-        sets.combine(self.counts, (self.limit, self.skips));
+        if self.from_last {
+            sets.combine_from_last(self.counts, self.limit);
+        } else {
+            sets.combine(self.counts, self.limit);
+        }
         sets.by_op()
     }
 }

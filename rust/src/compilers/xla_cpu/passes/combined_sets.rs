@@ -8,16 +8,13 @@ use crate::ir::Program;
 use rustc_hash::FxHashMap;
 
 /// The most all-reduces in a set.
-const MAX_COUNT: usize = 256;
+pub(super) const MAX_COUNT: usize = 256;
 
 /// The most visits of ops of a block in search of members of sets; all-reduces that are left then run alone.
-const MAX_VISITS: usize = 1 << 24;
-
-/// The most ops after the last member of a set among which the next one is looked for once one depends on the set.
-const MAX_SKIPPED: usize = 128;
+pub(super) const MAX_VISITS: usize = 1 << 24;
 
 /// The end of a list.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// The collectives of a block that may be combined, in program order.
 pub struct Candidates {
@@ -29,8 +26,8 @@ pub struct Candidates {
     pub counts: Vec<usize>,
     /// The byte threshold of a set.
     pub limit: u128,
-    /// Whether those behind one that depends on a set are added to it, too.
-    pub skips: bool,
+    /// Whether sets are made from the last collective to the first.
+    pub from_last: bool,
     /// The position of the first of them among the ops of the block.
     pub first: usize,
 }
@@ -41,11 +38,11 @@ pub struct Candidates {
 /// users' lists, and an op with none is left out. That changes neither the post-order of collectives nor which of them depend on
 /// which.
 pub struct Sets {
-    ops: Vec<OpId>,
+    pub(super) ops: Vec<OpId>,
     /// The kinds of collectives; [`NONE`] for other ops.
-    kinds: Vec<u32>,
+    pub(super) kinds: Vec<u32>,
     /// Their bytes, if there is a threshold.
-    bytes: Vec<u128>,
+    pub(super) bytes: Vec<u128>,
     /// The op that stands for the last op of the block, from which walks start before they go to all ops in order; [`NONE`] if that
     /// has no dependences.
     root: u32,
@@ -53,9 +50,9 @@ pub struct Sets {
     needs: Vec<u32>,
     starts: Vec<u32>,
     /// The first member of each op's set.
-    first: Vec<u32>,
+    pub(super) first: Vec<u32>,
     /// The next member of each op's set.
-    next: Vec<u32>,
+    pub(super) next: Vec<u32>,
 }
 
 impl Sets {
@@ -83,8 +80,8 @@ impl Sets {
         sums.filter(|((_, &kind), _)| kind != NONE).map(|((&op, _), &first)| (op, first)).collect()
     }
     /// Combines collectives of equal kind, up to `limit` bytes; `num_left` has for each kind the number that is not combined yet. A
-    /// set ends where one depends on it, unless that `skips`.
-    pub fn combine(&mut self, mut num_left: Vec<usize>, (limit, skips): (u128, bool)) {
+    /// set ends where one depends on it.
+    pub fn combine(&mut self, mut num_left: Vec<usize>, limit: u128) {
         let count = self.ops.len();
         let mut is_left: Vec<bool> = self.kinds.iter().map(|&kind| kind != NONE).collect();
         // For each op the last set that it depends on, counted from 1, and the last walk that has seen it.
@@ -109,31 +106,20 @@ impl Sets {
             reached[first as usize] = number;
             let mut set: Vec<u32> = vec![first];
             let mut bytes = self.bytes[first as usize];
-            let mut skipped = 0;
             ahead.go_behind(&done);
             // Until none of the kind are left.
             while num_left[kind as usize] > 0 {
                 ahead.go_on(&done);
                 let Some(at) = ahead.next(self, &mut seen, number) else { break };
                 visits += 1;
-                skipped += usize::from(skipped > 0);
-                if skipped > MAX_SKIPPED {
-                    break;
-                }
                 let mut depends = false;
                 self.for_each_need(at, |need| depends |= reached[need as usize] == number);
                 if is_left[at as usize] && self.kinds[at as usize] == kind {
                     let more = bytes.saturating_add(self.bytes[at as usize]);
-                    if depends && skips {
-                        skipped = skipped.max(1);
-                        reached[at as usize] = number;
-                        ahead.finish();
-                        continue;
-                    }
                     if depends || set.len() == MAX_COUNT || more > limit {
                         break;
                     }
-                    (bytes, skipped) = (more, 0);
+                    bytes = more;
                     set.push(at);
                     is_left[at as usize] = false;
                     num_left[kind as usize] -= 1;
@@ -150,8 +136,18 @@ impl Sets {
             self.join(&set);
         }
     }
+    /// The ops in post-order, before any are combined.
+    pub(super) fn post_order(&self) -> Vec<u32> {
+        let (mut walk, mut seen) = (Walk::default(), vec![0; self.ops.len()]);
+        let mut order = Vec::with_capacity(self.ops.len());
+        while let Some(at) = walk.next(self, &mut seen, DONE) {
+            order.push(at);
+            walk.finish();
+        }
+        order
+    }
     /// Combines these ops into one set.
-    fn join(&mut self, set: &[u32]) {
+    pub(super) fn join(&mut self, set: &[u32]) {
         let Some(&first) = set.first() else { return };
         for pair in set.windows(2) {
             self.next[pair[0] as usize] = pair[1];
@@ -160,7 +156,7 @@ impl Sets {
     }
     /// Calls `visit` with the first member of each set that the set of `first` depends on.
     #[inline]
-    fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
+    pub(super) fn for_each_need(&self, first: u32, mut visit: impl FnMut(u32)) {
         let mut at = first as usize;
         loop {
             for &need in &self.needs[self.starts[at] as usize..self.starts[at + 1] as usize] {

@@ -5,6 +5,7 @@
 
 pub mod algebraic_simplifier;
 pub mod collective_combiner;
+pub mod combined_from_last;
 pub mod combined_sets;
 pub mod common_subexpressions;
 pub mod conditional_simplifier;
