@@ -160,7 +160,8 @@ impl Compiler {
                  scatter-add-folder,remove-unused-ops"
             }
             Self::XlaTpu => {
-                "all-reduce-folder,all-reduce-reassociate,while-loop-all-reduce-code-motion,\
+                "top-k-of-shards,all-reduce-folder,all-reduce-reassociate,\
+                 while-loop-all-reduce-code-motion,\
                  schedule-aware-collective-cse,reduce-scatter-decomposer,\
                  remove-unused-ops"
             }

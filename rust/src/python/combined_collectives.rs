@@ -26,7 +26,7 @@ pub(super) fn together(
     (num_kinds, kind_of_rows): (usize, &[usize]),
 ) -> (Vec<Combined>, Vec<usize>) {
     let (mut of_rows, mut next, mut sets) = (kind_of_rows.to_vec(), num_kinds, Vec::new());
-    for rows in combined(&cost.flow, &candidates(program, cost, most)) {
+    for rows in combined(&cost.flow, &candidates(program, cost, most), cost.compiler) {
         let mut kinds: Vec<(usize, usize)> = Vec::new();
         let Some(&first) = rows.first() else { continue };
         for row in rows {
