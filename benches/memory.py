@@ -15,7 +15,7 @@ from pathlib import Path
 
 import shardcore
 from shardcore.partition import partitioned
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 from benches import families
 

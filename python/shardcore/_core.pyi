@@ -1346,13 +1346,14 @@ class Result:
         self,
         policy: str = "least",
         *,
+        compiler: str = "none",
         progress: Callable[[str, float], object] | None = None,
     ) -> Partitioned:
         """Lower the program to the per-device program; see :func:`shardcore.partition.partition`.
 
         Raises:
             PartitionError: an op cannot be split over devices (``unpartitionable``).
-            ValueError: ``policy`` is unknown.
+            ValueError: ``policy`` or ``compiler`` is unknown.
         """
 
     def cost(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from shardcore import Module, ShardcoreError
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 from shardcore.partition.proof import prove
 
 from tests.shardy import reference

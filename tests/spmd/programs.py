@@ -29,6 +29,15 @@ def pool_grad(select, identity, window, strides, padding):
 
 
 i32 = jnp.int32
+ONE_OF_ROWS = [array(6, 8), array(6, 1, 1, d=i32), array(6, 1)]
+
+
+def one_of_rows(scatter, a, i, u):
+    """``scatter`` of one element into each row."""
+    dims = lax.ScatterDimensionNumbers((), (1,), (1,), (0,), (0,))
+    return scatter(a, i, u, dims)
+
+
 OPS = {
     "add": (lambda a, b: a + b, [array(12, 7), array(12, 7)]),
     "mix": (lambda a, b: jnp.where(a > b, a, -b), [array(8, 5), array(8, 5)]),
@@ -144,6 +153,27 @@ OPS = {
     "take1": (lambda a, i: a[:, i], [array(8, 6), array(3, 4, d=i32)]),
     "along": (lambda a, i: jnp.take_along_axis(a, i, axis=1), [array(6, 8), array(6, 3, d=i32)]),
     "gather2": (lambda a, i, j: a[i, j], [array(8, 6, 4), array(5, d=i32), array(5, d=i32)]),
+    # What XLA for TPUs simplifies before it propagates shardings.
+    "along_grad": (
+        lambda a, i: a + jax.grad(lambda a: jnp.take_along_axis(a, i[:, None], 1).sum())(a),
+        [array(6, 8), array(6, d=i32)],
+    ),
+    "along_grad_middle": (
+        lambda a, i: a * jax.grad(lambda a: jnp.take_along_axis(a, i[:, None], 1).sum())(a),
+        [array(4, 6, 8), array(4, 8, d=i32)],
+    ),
+    "along_set": (lambda a, i, u: one_of_rows(lax.scatter, a, i, u), ONE_OF_ROWS),
+    "along_max": (lambda a, i, u: one_of_rows(lax.scatter_max, a, i, u), ONE_OF_ROWS),
+    "equal": (lambda a, b: (a + b) * (a + b) - jnp.abs(a + b), [array(8, 6), array(8, 6)]),
+    "dot_transposed": (
+        lambda a, b: jnp.einsum("nij,njkl->nikl", a, b).transpose(0, 2, 3, 1),
+        [array(4, 6, 5), array(4, 5, 3, 8)],
+    ),
+    "centered": (lambda a: a * 8 - a.sum(1, keepdims=True), [array(6, 8)]),
+    "centered_grad": (
+        jax.grad(lambda a: ((a * 8 - a.sum(1, keepdims=True)) ** 2).sum()),
+        [array(6, 8)],
+    ),
     "scatter": (lambda a, i, u: a.at[i].add(u), [array(12, 6), array(5, d=i32), array(5, 6)]),
     "scatter_set": (
         lambda a, i, u: a.at[i].set(u, mode="drop"),

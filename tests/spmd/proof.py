@@ -24,6 +24,10 @@ DTYPES = {
 }  # fmt: skip
 
 
+TPU = "xla-tpu"
+"""Stands for the policy ``xla`` of programs that are simplified as XLA for TPUs does."""
+
+
 def data(shape, name: str, rng: np.random.RandomState) -> np.ndarray:
     """Small integers, exact in every type: sums of them come out alike in any order."""
     kind = np.dtype(DTYPES[name])
@@ -103,6 +107,8 @@ def plan(result: shardcore.Result, policy: str, seed: int) -> shardcore.Partitio
     computed is proven for every other seed, whether or not it sends the least."""
     if policy == "least" and seed % 2 == 0:
         return lowered_by(result, result.module, policy, None, keep_results=True)
+    if policy == TPU:
+        return result.partition("xla", compiler=policy)
     return result.partition(policy)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 import shardcore
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 from tests.deep import IS_DEEP
 from tests.shardy.programs import registry

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("jax", reason="jax 0.10.2 needs Python 3.11")
 
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 from tests.deep import IS_DEEP, sampled_pairs
 from tests.spmd import programs, texts
@@ -50,7 +50,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 
 
 def test_devices_compute_what_the_global_program_does(pool: ProcessPoolExecutor) -> None:
-    pairs = sampled_pairs([*programs.OPS, *texts.TEXTS], POLICIES, 2)
+    pairs = sampled_pairs([*programs.OPS, *texts.TEXTS], [*POLICIES, "xla-tpu"], 2)
     asked = [pool.submit(prove, name, range(SEEDS), policy) for name, policy in pairs]
     wrong = [problem for answer in asked for problem in answer.result(timeout=SECONDS)]
     assert not wrong, "\n\n".join(wrong[:3])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import shardcore
-from shardcore.partition.partitioned import POLICIES, lowered
+from shardcore.partition.partitioned import lowered
+from shardcore.partition.policies import POLICIES
 
 from tests.spmd.texts import TEXTS
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 import shardcore
 from shardcore.partition import partitioned
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 from benches import memory
 from tests.deep import sampled

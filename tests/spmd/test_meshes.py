@@ -7,7 +7,7 @@ import random
 
 import pytest
 import shardcore
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 from tests.deep import IS_DEEP
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import shardcore
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 
 def test_elements_written_as_digits_are_sliced() -> None:

@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 import shardcore
 from shardcore.partition import partitioned
-from shardcore.partition.partitioned import POLICIES, lowered
+from shardcore.partition.partitioned import lowered
+from shardcore.partition.policies import POLICIES
 
 from tests.shardy.programs import registry
 

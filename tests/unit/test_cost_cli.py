@@ -10,7 +10,7 @@ import pytest
 from shardcore import Module, compare, cost
 from shardcore.calculus import hardware_names
 from shardcore.cli import main
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 PROGRAM = """\
 sdy.mesh @mesh = <["x"=4]>

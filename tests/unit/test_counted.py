@@ -103,7 +103,7 @@ def test_figures_are_those_after_the_passes(policy: str) -> None:
     )
 
 
-@pytest.mark.parametrize("policy", shardcore.partition.partitioned.POLICIES)
+@pytest.mark.parametrize("policy", shardcore.partition.policies.POLICIES)
 def test_passes_run_before_a_program_is_handed_out_or_after(policy: str) -> None:
     passes, num_changed = collective_passes("xla-tpu"), 0
     for name in ("llama-fsdp", "experts-experts", "llama-scan-fsdp"):

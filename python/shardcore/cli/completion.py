@@ -67,7 +67,7 @@ def flags(command: str, parser: argparse.ArgumentParser) -> Iterator[Flag]:
     """Yield the flags of a command."""
     from shardcore.calculus.hardware import hardware_names
     from shardcore.cli.compare import STRATEGIES
-    from shardcore.partition.partitioned import POLICIES
+    from shardcore.partition.policies import POLICIES
 
     # Several of these may be given, separated by commas.
     lists = {("cost", "--policy"): POLICIES, ("compare", "--strategy"): STRATEGIES}

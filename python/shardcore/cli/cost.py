@@ -19,7 +19,7 @@ from shardcore.cli.options import (
 )
 from shardcore.cli.where import add_hardware, add_tokens, cost_options
 from shardcore.compilers import COMPILERS
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 OWN_OPTIONS = ("combine", "improve", "compiler", "keep_ports", "tokens")
 """Options of a cost that only this command has."""

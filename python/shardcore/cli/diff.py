@@ -17,7 +17,7 @@ from shardcore.cli.options import (
     warn,
 )
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 
 def add(commands: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from shardcore.cli.options import add_program, print_json, progress_bar, read_module, warn
 from shardcore.cli.where import add_hardware, cost_options
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 
 def add(commands: Any) -> None:

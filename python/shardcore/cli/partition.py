@@ -14,6 +14,8 @@ from shardcore.cli.options import (
     warn,
     write,
 )
+from shardcore.compilers import COMPILERS
+from shardcore.partition.policies import POLICIES
 
 
 def add(commands: Any) -> None:
@@ -35,9 +37,15 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--policy",
-        choices=("least", "shardy", "xla"),
+        choices=POLICIES,
         default="least",
         help="how to choose where an op can be computed in more than one way [least]",
+    )
+    parser.add_argument(
+        "--compiler",
+        choices=COMPILERS,
+        default="none",
+        help="with --policy xla: whose propagation it follows; xla-tpu simplifies before [none]",
     )
     parser.add_argument(
         "--prove",
@@ -69,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     module = read_module(options.file, options.shardy)
     with progress_bar() as progress:
         result = module.propagate(progress=progress)
-        partitioned = result.partition(options.policy, progress=progress)
+        partitioned = result.partition(options.policy, compiler=options.compiler, progress=progress)
     warn(result)
     if options.output is not None:
         dialect = "hlo" if options.hlo else "stablehlo"

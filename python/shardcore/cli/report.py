@@ -16,7 +16,7 @@ from shardcore.cli.options import (
     write,
 )
 from shardcore.cli.where import add_hardware, add_tokens, cost_options
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 
 if TYPE_CHECKING:
     from shardcore._core import Result

@@ -19,7 +19,8 @@ from shardcore.costs.build import build
 from shardcore.costs.program import Cost
 from shardcore.errors import CalculusError
 from shardcore.partition.counted import local_program
-from shardcore.partition.partitioned import POLICIES, Partitioned
+from shardcore.partition.partitioned import Partitioned
+from shardcore.partition.policies import POLICIES
 from shardcore.profiles.profile import read_profile
 
 SHORTEST, LONGEST = 1e-12, 1e9

@@ -38,7 +38,7 @@ from shardcore.errors import ShardcoreError
 from shardcore.expect.mistakes import Mistakes
 from shardcore.expect.sharding_text import ExpectedSharding, parse_sharding
 from shardcore.expect.toml_places import Path
-from shardcore.partition.partitioned import POLICIES
+from shardcore.partition.policies import POLICIES
 from shardcore.units import MAX_BYTES, parse_bytes
 
 KINDS = (

@@ -215,10 +215,14 @@ class JaxResult:
         return self.result.show(hardware, against=against, **options)
 
     def partition(
-        self, policy: str = "least", *, progress: Callable[[str, float], object] | None = None
+        self,
+        policy: str = "least",
+        *,
+        compiler: str = "none",
+        progress: Callable[[str, float], object] | None = None,
     ) -> Partitioned:
         """The program of one device; see :meth:`shardcore.Result.partition`."""
-        return self.result.partition(policy, progress=progress)
+        return self.result.partition(policy, compiler=compiler, progress=progress)
 
     def check(
         self, expect: str | PathLike[str] | Mapping[str, Any], *, update: bool = False

@@ -19,10 +19,10 @@ from shardcore._core import (
     partition_program,
     program_figures,
 )
-from shardcore.bounded import shown
 from shardcore.compilers import check_compiler
 from shardcore.expected import expect
 from shardcore.partition.outcome import Outcome
+from shardcore.partition.policies import check_policy
 from shardcore.rules.costs import cost_estimates, registered_cost_rules
 from shardcore.rules.partitioners import local_program
 from shardcore.rules.shards import shard_rules
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from shardcore.calculus.hardware import ChipFacts
     from shardcore.costs.records import CollectiveCost
     from shardcore.simulate import Simulator
-
-POLICIES = ("least", "shardy", "xla")
-"""The policies, which choose among the ways to compute an op; see :func:`partition`."""
 
 NO_CHIP: ChipFacts = (0, False, None, (1, 1, 1), None, 1)
 """A chip of which compilers know nothing."""
@@ -299,8 +296,7 @@ def partition(
         keep_ports: whether arguments and results are sharded as in ``result``. If not, those
             without annotation are sharded under ``xla`` as XLA would shard them.
         passes: a comma-separated list of passes to run on the per-device program.
-        compiler: the compiler whose propagation ``xla`` follows: ``"xla-tpu"`` simplifies the
-            program before, so that axes may conflict elsewhere; others do not.
+        compiler: whose propagation ``xla`` follows: ``"xla-tpu"`` simplifies the program before.
 
     Raises:
         PartitionError: an op cannot be split over devices (``unpartitionable``).
@@ -308,8 +304,7 @@ def partition(
         ValueError: ``policy`` or ``compiler`` is unknown.
     """
     expect(result, Result)
-    if policy not in POLICIES:
-        raise ValueError(f"policy is 'shardy', 'least' or 'xla', not {shown(policy)}")
+    check_policy(policy)
     check_compiler(compiler)
     lower = partial(
         lowered, result, policy=policy, progress=progress, replicates_unknown=replicates_unknown

@@ -169,9 +169,8 @@ impl PyPropagationResult {
         let completed = self.completed(py)?.get().program(py)?;
         self.request(py)?.complete_inlined(py, &completed)
     }
-    /// The program completed as in the XLA compiler of this name, and the originals of clones;
-    /// computed once. Arguments and results without annotations are sharded as in XLA or, if
-    /// `keep_ports`, as in this result.
+    /// The program completed as in this XLA compiler, and the originals of clones; made once. Open
+    /// ports are sharded as in XLA or, if `keep_ports`, as in this result.
     #[pyo3(name = "_as_xla", signature = (keep_ports, compiler = "none"))]
     fn as_xla(&self, py: Python<'_>, keep_ports: bool, compiler: &str) -> PyResult<Py<PyTuple>> {
         let compiler = compiler_named(compiler);
@@ -301,13 +300,15 @@ impl PyPropagationResult {
         own_function(slf.py(), "shardcore.costs", "cost", (slf,), Some(&options))
     }
     /// The program of one device.
-    #[pyo3(signature = (policy = "least", *, progress = None))]
+    #[pyo3(signature = (policy = "least", *, compiler = "none", progress = None))]
     fn partition<'py>(
         slf: &Bound<'py, Self>,
         policy: &str,
+        compiler: &str,
         progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(slf.py());
+        options.set_item("compiler", compiler)?;
         options.set_item("progress", progress)?;
         let arguments = (slf, policy);
         own_function(slf.py(), "shardcore.partition", "partition", arguments, Some(&options))
