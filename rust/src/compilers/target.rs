@@ -96,9 +96,10 @@ impl Compiler {
         matches!(self, Self::XlaTpu)
     }
     /// The most uses for each of which something expensive is computed anew.
-    pub const fn expensive_uses(self) -> u32 {
+    pub const fn expensive_uses(self, reads_rows: bool) -> u32 {
         match self {
-            Self::XlaTpu => 2,
+            Self::XlaTpu if reads_rows => 2,
+            Self::XlaTpu => 8,
             Self::XlaCpu | Self::XlaGpu | Self::None => 0,
         }
     }

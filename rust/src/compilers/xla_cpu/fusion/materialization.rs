@@ -59,6 +59,8 @@ pub(in crate::compilers) struct Row {
     depth: u8,
     /// Whether it is computed from a dot or convolution that a library reduction fuses.
     holds_product: bool,
+    /// Whether rows that are broadcast take part in it, as in a softmax.
+    reads_rows: bool,
     pub is_read_whole: bool,
     /// Whether it is hoisted out of its loop, and some op in the loop reads it.
     is_carried: bool,
@@ -303,16 +305,19 @@ impl Storage {
             row.is_inlined = true;
         } else if has(Fact::EXPAND) {
             (row.is_inlined, row.is_written) = (true, row.is_read_whole);
+            let input = program.operands(op).next();
+            row.reads_rows = input.is_some_and(|it| program.value_type(it).rank() != Some(0));
         } else if facts.has_any(Fact::POINTWISE.or(Fact::WINDOW)) && !has(Fact::APART) {
             let mut depth = 0;
             for value in program.operands(op) {
                 let operand = self.rows[self.equal.first(value).index()];
                 depth = operand.depth.max(depth);
                 row.holds_product |= operand.holds_product;
+                row.reads_rows |= operand.reads_rows;
             }
             let depth = depth.saturating_add(1);
-            let is_expensive =
-                has(Fact::EXPENSIVE) && row.uses > layouts.compiler().expensive_uses();
+            let is_expensive = has(Fact::EXPENSIVE)
+                && row.uses > layouts.compiler().expensive_uses(row.reads_rows);
             let has_one_use = row.uses == 1 && (row.reads == 1 || !is_expensive);
             let is_single = (has_one_use || row.sums > 0) && !row.is_read_whole;
             if row.holds_product && !is_taken_in && !self.continues(program, works, (op, &row)) {
