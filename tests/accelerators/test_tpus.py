@@ -29,33 +29,33 @@ LAID_OUT = (
 # How many peaks are so near to XLA's, of 105 models, on v6e of 103. It is not enough: the aim is
 # 90 % within a twentieth. On v5p most of what small models need are tables of tuples.
 MODELS = {
-    "v5e": {0.05: 77, 0.1: 82, 0.25: 91},
+    "v5e": {0.05: 76, 0.1: 80, 0.25: 91},
     "v6e": {0.05: 73, 0.1: 76, 0.25: 89},
-    "v5p": {0.05: 18, 0.1: 28, 0.25: 52},
+    "v5p": {0.05: 21, 0.1: 34, 0.25: 58},
 }
 # The same of what XLA reserves, where it was read off.
 MODELS_RESERVED = {
     "v6e": {0.05: 29, 0.1: 44, 0.25: 73},
-    "v5p": {0.05: 24, 0.1: 46, 0.25: 72},
+    "v5p": {0.05: 36, 0.1: 51, 0.25: 76},
 }
 # Of 18 programs of the size of real ones.
 LARGE = {
-    "v5e": {0.05: 13, 0.1: 15, 0.25: 18},
-    "v6e": {0.05: 12, 0.1: 14, 0.25: 18},
-    "v5p": {0.05: 10, 0.1: 16, 0.25: 18},
+    "v5e": {0.05: 14, 0.1: 16, 0.25: 18},
+    "v6e": {0.05: 10, 0.1: 13, 0.25: 18},
+    "v5p": {0.05: 10, 0.1: 16, 0.25: 17},
 }
 RESERVED = {
     "v5e": {0.05: 16, 0.1: 18, 0.25: 18},
-    "v6e": {0.05: 12, 0.1: 13, 0.25: 18},
-    "v5p": {0.05: 16, 0.1: 18, 0.25: 18},
+    "v6e": {0.05: 13, 0.1: 15, 0.25: 18},
+    "v5p": {0.05: 15, 0.1: 18, 0.25: 18},
 }
 # Of 37 programs of the same sizes that were compiled later.
-MORE = {0.05: 15, 0.1: 22, 0.25: 31}
+MORE = {0.05: 14, 0.1: 22, 0.25: 31}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
-    "v5e": {"bytes": 69, "runs": 66},
-    "v6e": {"bytes": 68, "runs": 63},
-    "v5p": {"bytes": 63, "runs": 60},
+    "v5e": {"bytes": 76, "runs": 73},
+    "v6e": {"bytes": 75, "runs": 68},
+    "v5p": {"bytes": 67, "runs": 66},
 }
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>'

@@ -2,7 +2,8 @@
 //! their results.
 //!
 //! A product that one elementwise op or reduction uses is computed in the kernel of that op, unless that has another product, or makes a
-//! larger array for several users. An elementwise op that only products and ops that fuse read is computed in each of them. One that is
+//! larger array for several users. An elementwise op that only products and ops that fuse read is computed in each of them, if they are
+//! two or it has as many bytes as it is computed of. One that is
 //! expensive is, if few read it, though others are between it and the product; or if it is computed of fewer bytes than it has, as
 //! the exponentials of scores in `bf16`.
 
@@ -234,8 +235,24 @@ fn fuse_into_products(
     let Some(depth) = reaches.filter(|&depth| all_fuse && depth < MAX_DEPTH) else { return };
     let most = if is_expensive { MAX_EXPENSIVE_USERS } else { MAX_USERS };
     let is_free = num_users <= most && !is_reduced;
-    if is_free || is_expensive && is_of_less(program, works, storage, value) {
+    let is_of_little = if is_expensive {
+        is_of_less(program, works, storage, value)
+    } else {
+        !is_reduced && is_of_as_much(program, works, storage, value)
+    };
+    if is_free || is_of_little {
         storage.store(value, false, true);
         depths[value.index()] = Some(depth + 1);
     }
+}
+
+/// Whether `value` is computed of hardly more bytes than it has, as rows that are normalized.
+fn is_of_as_much(
+    program: &Program,
+    works: &mut Works<'_>,
+    storage: &Storage,
+    value: ValueId,
+) -> bool {
+    let own = works.tensors.bytes(value);
+    bytes_of_sources(program, works, storage, value).is_some_and(|bytes| bytes <= own + own / 8)
 }
