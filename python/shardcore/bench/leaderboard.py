@@ -223,7 +223,7 @@ class _Table:
         """The cost of a row, and that after calibration."""
         key = repr((run, row.chip, row.columns["topology"], row.columns["slices"]))
         if key not in self._known:
-            program = _program(run)
+            program = _program(run, row.chip)
             chip = chip_of(row, run, program)
             measurement = _measurement(row, program, chip)
             cost, calibrated = measurement.cost(chip), None
@@ -249,19 +249,21 @@ def _calibrated(rows: Sequence[Row]) -> dict[str, Mapping[str, float]]:
             run = training_of(row)
         except NotBuiltError:
             continue
-        program = _program(run)
+        program = _program(run, row.chip)
         chip = chip_of(row, run, program)
         fit = calibrate([_measurement(row, program, chip)], chip)
         found[row.chip] = fit.chip.achieved.products
     return found
 
 
-def _program(run: Training) -> Partitioned:
-    """The program of one device of ``run``."""
+def _program(run: Training, chip: str) -> Partitioned:
+    """The program of one device of ``run``, as the compiler for ``chip`` makes it."""
     from shardcore.bench.step import lower
+    from shardcore.costs.compilers import compiler_of
     from shardcore.partition.counted import local_program
 
-    return local_program(lower(run).propagate().result, "xla")
+    compiler = compiler_of(hardware(chip, CHIPS_FILE), None)
+    return local_program(lower(run).propagate().result, "xla", compiler=compiler)
 
 
 def _measurement(row: Row, program: Partitioned, chip: Hardware) -> Measurement:

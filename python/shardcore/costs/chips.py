@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from shardcore.errors import ShardcoreError
@@ -44,7 +45,7 @@ class ChipCost:
 def on_every_chip(
     program: Module | Result | Partitioned, policy: str = "xla", **options: Any
 ) -> tuple[ChipCost, ...]:
-    """Return the cost of ``program`` on every chip; it is partitioned only once.
+    """Return the cost of ``program`` on every chip; it is partitioned once for each compiler.
 
     Args:
         program, policy: as for :func:`shardcore.cost`.
@@ -54,27 +55,32 @@ def on_every_chip(
         PartitionError, ShardcoreError: as for :func:`shardcore.cost`, except that a mesh need not
             fit the topology of every chip.
     """
-    from shardcore.calculus.hardware import hardware_names
+    from shardcore.calculus.hardware import hardware, hardware_names
+    from shardcore.costs import cost
+    from shardcore.costs.compilers import compiler_of
     from shardcore.partition.counted import local_program
 
-    local = local_program(program, policy, options.get("keep_ports", False))
-    names = hardware_names(options.get("hardware_file"))
-    rows = tuple(_rows(local, names, options))
+    file = options.get("hardware_file")
+    names = hardware_names(file)
+
+    @cache
+    def local(compiler: str) -> Partitioned:
+        return local_program(program, policy, options.get("keep_ports", False), compiler=compiler)
+
+    def of(name: str) -> Cost:
+        compiler = compiler_of(hardware(name, file), options.get("compiler"))
+        return cost(local(compiler), name, **options)
+
+    rows = tuple(_rows(names, of))
     if all(row.cost is None for row in rows):
         # The error is in the options, so it is the same for all chips.
-        _cost(local, names[0], options)
+        of(names[0])
     return rows
 
 
-def _rows(local: Partitioned, names: list[str], options: dict[str, Any]) -> Iterator[ChipCost]:
+def _rows(names: list[str], cost: Callable[[str], Cost]) -> Iterator[ChipCost]:
     for name in names:
         try:
-            yield ChipCost(name, _cost(local, name, options), None)
+            yield ChipCost(name, cost(name), None)
         except ShardcoreError as error:
             yield ChipCost(name, None, error.message)
-
-
-def _cost(local: Partitioned, name: str, options: dict[str, Any]) -> Cost:
-    from shardcore.costs import cost
-
-    return cost(local, name, **options)
