@@ -53,9 +53,9 @@ RESERVED = {
 MORE = {0.05: 14, 0.1: 22, 0.25: 31}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
-    "v5e": {"bytes": 76, "runs": 73},
-    "v6e": {"bytes": 75, "runs": 68},
-    "v5p": {"bytes": 67, "runs": 66},
+    "v5e": {"bytes": 77, "runs": 73},
+    "v6e": {"bytes": 76, "runs": 68},
+    "v5p": {"bytes": 68, "runs": 66},
 }
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>'

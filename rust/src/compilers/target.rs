@@ -163,7 +163,8 @@ impl Compiler {
             Self::XlaTpu => {
                 "top-k-of-shards,all-reduce-folder,all-reduce-reassociate,\
                  while-loop-all-reduce-code-motion,\
-                 schedule-aware-collective-cse,reduce-scatter-decomposer,\
+                 schedule-aware-collective-cse,all-gather-broadcast-reorder,\
+                 reduce-scatter-decomposer,\
                  remove-unused-ops"
             }
             Self::XlaCpu | Self::None => "",

@@ -5,10 +5,11 @@
 use crate::compilers::xla_cpu::passes::algebraic_simplifier::AlgebraicSimplifier;
 use crate::index::{OpId, ValueId};
 use crate::inlining::call_inliner::Originals;
-use crate::ir::{int_array, OpKind, Program};
+use crate::ir::{int_array, ConstantValue, OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;
 use crate::spmd::emit::Emitter;
+use crate::spmd::reducer::Reducer;
 use crate::stablehlo::dims::DotDims;
 
 /// Simplifies the ops of the program, and records the originals of new ops in `originals`.
@@ -125,13 +126,24 @@ fn reshape(program: &mut Program, op: OpId) -> Option<ValueId> {
     Some(emitter(program, op).broadcast(value, &dims, ty))
 }
 
-/// A reduction along dims of size one, as a reshape.
+/// A reduction along dims of size one from the identity of its function, as a reshape.
 fn reduce(program: &mut Program, op: OpId) -> Option<ValueId> {
     let (input, result) = (program.operand(op, 0), program.result(op, 0));
     let (from, to) = (shape(program, input)?, shape(program, result)?);
     let count = |shape: &[i64]| shape.iter().product::<i64>();
     let is_one = program.num_operands(op) == 2 && count(&from) == count(&to);
-    is_one.then(|| emitter(program, op).reshape(input, &to))
+    (is_one && starts_from_identity(program, op)?).then(|| emitter(program, op).reshape(input, &to))
+}
+
+/// Whether `op`, a reduction of one operand, starts from a constant that changes nothing.
+fn starts_from_identity(program: &mut Program, op: OpId) -> Option<bool> {
+    let reducer = Reducer::of_region(program, op)?;
+    let init = program.operand(op, 1);
+    let made = program.defining_op(init).filter(|&made| program.kind(made) == OpKind::Constant)?;
+    let ty = program.type_of(init);
+    let element = emitter(program, op).element(ty).to_owned();
+    let identity = format!("dense<{}>", reducer.identity(&element)?);
+    Some(program.constant_value(made) == ConstantValue::parse(&identity))
 }
 
 /// What a transpose that keeps the order of dims is of; a transpose of a transpose; and, of a product that swaps what the two operands
