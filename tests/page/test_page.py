@@ -316,9 +316,9 @@ def test_what_a_hint_saves_is_among_the_changes_worth_most(tmp_path: Path) -> No
     from tests.why.test_constrained_lines import TRAINED, completed, user
 
     result = completed(user(tmp_path, TRAINED), 2048)
-    [root, *_] = result.diagnostics("tpu-v5p")
+    [root, *_] = result.diagnostics("h100")
     assert root.remedy is not None
-    best = data_of(result.show("tpu-v5p", edits=3).html)["cost"]["best"]
+    best = data_of(result.show("h100", edits=3).html)["cost"]["best"]
     [found] = [change for change in best if change["line"] is not None]
     assert found["line"] == "x = jax.lax.with_sharding_constraint(x, P('fsdp'))"
     assert found["step_seconds"] == pytest.approx(root.remedy.seconds)

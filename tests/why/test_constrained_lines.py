@@ -144,7 +144,7 @@ TRAINED = SOURCE.replace(
 
 def test_what_follows_from_a_root_is_below_it(tmp_path: Path) -> None:
     result = completed(user(tmp_path, TRAINED), 2048)
-    root, *others = result.diagnostics("tpu-v5p")
+    root, *others = result.diagnostics("h100")
     assert root.code == "axis-lost"
     assert root.location is not None
     assert "user_model.py:17" in root.location
@@ -156,6 +156,6 @@ def test_what_follows_from_a_root_is_below_it(tmp_path: Path) -> None:
     assert not result.check({"diagnostics": {"forbid": ["large-resharded"]}})
     allowed = ["axis-lost", "output-moved", *(each.code for each in root.follows)]
     assert result.check({"diagnostics": {"forbid": ["all"], "allow": allowed}})
-    alone = {each.code for each in result.diagnostics("tpu-v5p", ignore=["axis-lost"])}
+    alone = {each.code for each in result.diagnostics("h100", ignore=["axis-lost"])}
     assert "large-resharded" in alone
     assert "axis-lost" not in alone

@@ -85,6 +85,6 @@ def _run(local: Partitioned, passes: str) -> Partitioned:
         local.result,
         local.meshes,
     )
-    made.keeps_ports = local.keeps_ports
+    made.keeps_ports, made.compiler = local.keeps_ports, local.compiler
     made.run_passes(passes)
     return made

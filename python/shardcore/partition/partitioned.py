@@ -82,8 +82,8 @@ class Partitioned:
         """Where the ops of the per-device program come from, in the engine's form."""
         self.passes = ""
         """The comma-separated passes that ran on :attr:`module`, as compilers do."""
-        self.keeps_ports = True
-        """Whether arguments and results have the shardings of :attr:`result`."""
+        self.keeps_ports, self.compiler = True, "none"
+        """Whether ports have the shardings of :attr:`result`; whose propagation is followed."""
         self._outcomes: tuple[Outcome, ...] | None = None
         self._whole: frozenset[int | None] | None = None
         self._forget_module()
@@ -232,7 +232,8 @@ class Partitioned:
     def _of(self, result: Result) -> Partitioned:
         """Another result, partitioned like this one, for counting only."""
         options: Any = {"keep_ports": self.keeps_ports, "passes": self.passes}
-        return partition(result, self.policy, replicates_unknown=True, **options)
+        options |= {"compiler": self.compiler, "replicates_unknown": True}
+        return partition(result, self.policy, **options)
 
     def run_passes(self, passes: str) -> None:
         """Run ``passes``, a comma-separated list, on :attr:`module`, which nobody else may hold.
@@ -289,8 +290,7 @@ def partition(
             partitioner does for products, convolutions, elementwise ops, reductions, gathers,
             scatters, reshapes, slices and concatenations; other ops are computed in the way that
             sends the fewest bytes.
-        progress: called from time to time with the name of the current step and the fraction of the
-            work that is done, from 0 to 1.
+        progress: called with the name of the current step and the share of the work done.
         replicates_unknown: compute ops that no rule can split on every device, on all of their
             operands; such a program can be counted, but not run.
         keep_ports: whether arguments and results are sharded as in ``result``. If not, those
@@ -317,7 +317,7 @@ def partition(
         return lower(result._resharded(), takes_source=True, passes=passes)
     completed, originals = result._as_xla(keep_ports, compiler)
     made = lower(completed, originals=originals, takes_source=True, passes=passes)
-    made.keeps_ports = keep_ports
+    made.keeps_ports, made.compiler = keep_ports, compiler
     return made
 
 

@@ -226,6 +226,18 @@ class PipelineSearch:
         )
 
     def _improved(self, found: Candidate) -> Candidate:
+        """``found`` with layers moved; where it prepares parameters once a step, or, if that is
+        faster within the memory, for each micro-batch."""
+        best = self._moved(found)
+        other = self._prepared(found.setup._replace(once=False)) if found.setup.once else None
+        if other is not None and other.bound < best.step_seconds:
+            each = self._candidate(other.setup, other.sizes, other.send)
+            if each.peak_bytes <= self._limit:
+                each = self._moved(each)
+                best = each if each.step_seconds < best.step_seconds else best
+        return best
+
+    def _moved(self, found: Candidate) -> Candidate:
         """``found`` with layers moved between chunks as long as that makes it faster; the number of
         evaluated cuts is limited by :data:`_MOST_TASKS`.
         """
