@@ -1,5 +1,5 @@
-//! The passes that XLA for TPUs runs before it propagates shardings and partitions a program. If annotations conflict, the ops and their order decide,
-//! so values may be sharded differently from those of compilers that propagate the program as it is.
+//! The passes that XLA for TPUs runs before it propagates shardings and partitions a program. If annotations conflict, the ops and
+//! their order decide, so values may be sharded differently from those of compilers that propagate the program as it is.
 
 mod algebraic_simplifier;
 mod cse;

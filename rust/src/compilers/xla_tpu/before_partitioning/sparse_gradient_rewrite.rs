@@ -14,6 +14,7 @@ use crate::ir::{OpKind, Program};
 use crate::mlir::op_attribute;
 use crate::spmd::devices::Devices;
 use crate::spmd::emit::Emitter;
+use crate::spmd::reducer::Reducer;
 use crate::stablehlo::dims::{IndexingDims, SCATTER};
 
 /// Rewrites the scatters of the program, and records the originals of new ops in `originals`.
@@ -34,8 +35,8 @@ pub fn run(program: &mut Program, originals: &mut Originals) {
 enum Combine {
     /// The update replaces the element.
     Update,
-    /// By the op with this name.
-    Op(String),
+    /// They are reduced.
+    By(Reducer),
 }
 
 /// The inserted dim of `op`, if it scatters one element along it, and how it combines them.
@@ -63,16 +64,11 @@ fn one_element(program: &Program, op: OpId) -> Option<(usize, Combine)> {
 /// How `op`, a scatter, combines an element with an update.
 fn combined(program: &Program, op: OpId) -> Option<Combine> {
     let block = program.region_entry(program.op_regions(op).next()?).get()?;
-    let args: Vec<ValueId> = program.block_args(block).collect();
-    let mut inner = program.block_ops(block);
-    let (first, last) = (inner.next()?, inner.next());
-    let Some(last) = last else {
-        return program.operands(first).eq(args.get(1).copied()).then_some(Combine::Update);
-    };
-    let is_one_op = inner.next().is_none()
-        && program.operands(first).eq(args)
-        && program.operands(last).eq(program.op_results(first));
-    is_one_op.then(|| Combine::Op(program.op_name(first).to_owned()))
+    let update = program.block_args(block).nth(1)?;
+    if program.operands(program.last_op(block)).eq([update]) {
+        return Some(Combine::Update);
+    }
+    Some(Combine::By(Reducer::of_region(program, op)?))
 }
 
 /// The selection that computes what `op` scatters along `dim`.
@@ -93,8 +89,8 @@ fn selected(program: &mut Program, op: OpId, dim: usize, combine: &Combine) -> V
     let is_updated = emit.compare("EQ", index, number);
     let update = emit.reshape(updates, &rows);
     let mut update = emit.broadcast(update, &dims, ty);
-    if let Combine::Op(name) = combine {
-        update = emit.op(name, &[operand, update], ty, &[]);
+    if let Combine::By(reducer) = combine {
+        update = emit.elementwise(reducer.op_name(), &[operand, update]);
     }
     emit.select(is_updated, update, operand)
 }
