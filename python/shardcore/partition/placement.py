@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from shardcore._core import Port, TensorSharding
-from shardcore.simulate.dtypes import are_equal
+from shardcore.simulate.dtypes import are_equal, iinfo, is_integer
 
 
 def scatter(array: Any, port: Port, num_devices: int, padding: Any = None) -> np.ndarray[Any, Any]:
@@ -102,8 +102,8 @@ def _agree(before: Any, piece: Any, known: Any) -> bool:
 def _filler(dtype: np.dtype[Any], padding: Any) -> Any:
     if padding is not None:
         return padding
-    if dtype.kind in "iu":
-        return np.iinfo(dtype).max
+    if is_integer(dtype):
+        return iinfo(dtype).max
     if dtype.kind == "b":
         return True
     return np.nan if dtype.kind in "fcV" else 0
