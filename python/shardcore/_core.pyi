@@ -1749,6 +1749,11 @@ class Figures:
     def hole_bytes(self, compiler: str) -> int:
         """The part of the peak of the device that is between buffers."""
 
+    def async_copies(self, compiler: str) -> tuple[int, int, int]:
+        """The number of copies between HBM and vector memory, their bytes, and those that XLA's
+        analysis counts, each once.
+        """
+
     def host_work(self) -> tuple[int, int]:
         """FLOPs and transcendentals computed on the host."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 import shardcore
+from shardcore.costs import AsyncCopies
 
 from tests.accelerators.measured import CHIPS, compiled, kept, large, more, text
 from tests.accelerators.tpus import (
     TPUS,
     cost,
+    moved,
     near,
     near_collectives,
     of_reserved,
@@ -51,6 +53,12 @@ RESERVED = {
 }
 # Of 37 programs of the same sizes that were compiled later.
 MORE = {0.05: 14, 0.1: 22, 0.25: 31}
+# How many numbers of kernels and bytes accessed are so near to XLA's on v6e. Asked for are 80 % and
+# 90 %: numbers within a fifth, bytes within a tenth.
+MOVED = {
+    "models": {"kernels": {0.2: 54}, "accessed": {0.1: 30, 0.2: 59}},
+    "large": {"kernels": {0.2: 18}, "accessed": {0.1: 5, 0.2: 12}},
+}
 # Of how many models the collectives are near, by kind. Asked for are 90 % and 80 %.
 COLLECTIVES = {
     "v5e": {"bytes": 77, "runs": 73},
@@ -192,6 +200,12 @@ func.func public @main(%a: tensor<8x4x4x512x512xbf16>, %q: tensor<8x4x4x512x64xb
 }
 """
 # What is computed elementwise, and both written and summed.
+NARROW = """
+func.func public @main(%x: tensor<8x64x64x32xf32>) -> tensor<8x64x64x32xf32> {
+  %tanh = stablehlo.tanh %x : tensor<8x64x64x32xf32>
+  return %tanh : tensor<8x64x64x32xf32>
+}
+"""
 SUMMED = """
 func.func public @main(%a: tensor<8192x8192xf32>, %b: tensor<8192x8192xf32>)
     -> (tensor<8192x8192xf32>, tensor<8192xf32>) {
@@ -304,17 +318,18 @@ def test_a_product_that_is_kept_behind_a_barrier_is_written_once() -> None:
 
 def test_exponentials_of_a_softmax_are_written_by_the_kernel_of_its_product() -> None:
     batched, single = (cost_of(SOFTMAX.replace("BATCH", it)) for it in ("8x4x1024", "1x4x1024"))
-    assert [kernel.value for kernel in batched.kernels] == ["%exp", "%sum", "%softmax"]
+    # The kernel that writes them sums them, too.
+    assert [kernel.value for kernel in batched.kernels] == ["%exp", "%softmax"]
     # Products with one batch dim write what they make, and exponentials are computed anew.
-    assert [kernel.value for kernel in single.kernels] == ["%scores", "%most", "%sum", "%softmax"]
+    assert [kernel.value for kernel in single.kernels] == ["%scores", "%sum", "%softmax"]
 
 
 @pytest.mark.parametrize(
     ("chip", "heads", "kernels"),
     [
-        ("v5e", 128, ["%wide", "%exp", "%sum", "%softmax"]),
-        ("v6e", 128, ["%exp", "%sum", "%softmax"]),
-        ("v6e", 256, ["%wide", "%exp", "%sum", "%softmax"]),
+        ("v5e", 128, ["%wide", "%exp", "%softmax"]),
+        ("v6e", 128, ["%exp", "%softmax"]),
+        ("v6e", 256, ["%wide", "%exp", "%softmax"]),
     ],
 )
 def test_heads_that_fill_the_matrix_unit_keep_a_softmax_out_of_the_product(
@@ -339,7 +354,7 @@ def test_chains_of_collectives_are_combined_step_by_step() -> None:
 
 def test_a_kernel_that_also_reduces_writes_over_no_operand() -> None:
     alone, summed = (cost_of(SUMMED.replace("SUM", it)).kernels for it in ("%reversed", "%tanh"))
-    assert len(alone) == len(summed)
+    assert len(alone) == len(summed) + 1
     peaks = [cost_of(SUMMED.replace("SUM", it)).peak_bytes for it in ("%reversed", "%tanh")]
     assert peaks[1] - peaks[0] == 8192 * 8192 * 4
 
@@ -376,6 +391,33 @@ def test_peaks_of_large_programs_are_near_those_of_xla(chip: str) -> None:
 
 
 @deep
+@pytest.mark.parametrize("programs", MOVED)
+def test_kernels_and_what_they_move_are_near_those_of_xla(programs: str) -> None:
+    names = compiled("v6e") if programs == "models" else large("v6e")
+    found = moved("v6e", names)
+    for figure, rows in MOVED[programs].items():
+        for within, most in rows.items():
+            assert near(found[figure], within) >= most, (figure, within)
+
+
+def test_copies_between_memories_count_beside_kernels() -> None:
+    ours, theirs = cost("v6e", "averaged-data"), kept("v6e")["averaged-data"]
+    copies = ours.async_copies
+    assert copies.count > 0
+    assert 3 * copies.bytes <= copies.bytes_accessed <= 4 * copies.bytes
+    moved = sum(kernel.bytes_accessed for kernel in ours.kernels)
+    assert ours.bytes_accessed == moved + copies.bytes_accessed < theirs.accessed
+    on_gpus = shardcore.Module.parse(text("averaged-data")).propagate().cost("h100")
+    assert on_gpus.async_copies == AsyncCopies(0, 0, 0)
+
+
+def test_a_kernel_counts_whole_tiles() -> None:
+    [kernel] = cost_of(NARROW).kernels
+    # Rows of 64 elements take those of 128.
+    assert kernel.bytes_accessed == 2 * (8 * 64 * 32 * 128 * 4)
+
+
+@deep
 def test_peaks_of_programs_that_were_compiled_later() -> None:
     found = ratios(CHIP, more(CHIP))
     for within, most in MORE.items():
@@ -389,7 +431,9 @@ def test_what_one_kernel_reads_at_several_places_is_computed_in_it() -> None:
 
 
 def test_kernels_and_reductions_of_the_same_values_are_one_and_store_none() -> None:
-    ours = cost(CHIP, "chain-grad")
+    ours, theirs = cost(CHIP, "chain-grad"), kept(CHIP)["chain-grad"]
+    assert len(ours.kernels) == theirs.kernels == 3
+    assert abs(sum(it.bytes_accessed for it in ours.kernels) / theirs.accessed - 1) < 0.01
     assert ours.peak_bytes - ours.argument_bytes - ours.output_bytes <= 2**20
 
 

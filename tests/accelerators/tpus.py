@@ -1,4 +1,4 @@
-"""Memory and collectives of programs on TPUs, beside those that XLA's compiler for TPUs makes.
+"""Memory, kernels and collectives on TPUs, beside those that XLA's compiler for TPUs makes.
 
     python -m tests.accelerators.tpus --chip v6e              prints the ratios, ours over XLA's
     python -m tests.accelerators.tpus --chip v6e --measure    compiles the programs again
@@ -47,6 +47,18 @@ def of_reserved(chip: str, found: dict[str, float]) -> dict[str, float]:
     return {name: ratio * rows[name].peak / rows[name].reserved for name, ratio in known.items()}
 
 
+def moved(chip: str, programs: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Our numbers of kernels and bytes accessed over XLA's, of those that were counted."""
+    found: dict[str, dict[str, float]] = {"kernels": {}, "accessed": {}}
+    for name in programs:
+        row, ours = kept(chip)[name], cost(chip, name)
+        if row.kernels is not None:
+            found["kernels"][name] = len(ours.kernels) / row.kernels
+        if row.accessed is not None:
+            found["accessed"][name] = ours.bytes_accessed / row.accessed
+    return found
+
+
 def near(found: dict[str, float], within: float) -> int:
     """How many are so near to XLA's."""
     return sum(abs(ratio - 1) <= within for ratio in found.values())
@@ -71,6 +83,9 @@ def show(chip: str) -> None:
                 continue
             shares = (f"{near(rows, within)} within {within:.0%}" for within in (0.05, 0.1, 0.25))
             print(f"peaks of {len(rows)} {kind} beside {what}: {', '.join(shares)}")
+        for what, rows in moved(chip, names).items():
+            shares = (f"{near(rows, within)} within {within:.0%}" for within in (0.1, 0.2, 0.25))
+            print(f"{what} of {len(rows)} {kind}: {', '.join(shares)}")
     print(sent.summary(near_collectives(chip)))
 
 

@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def planned(text: str, memory: str | None) -> Plan:
     Path("case.py").write_text(text)
-    return shardcore.plan(program_files.read("case.py:build"), CHIP, memory, seconds=5)
+    return shardcore.plan(program_files.read("case.py:build"), CHIP, memory, seconds=60)
 
 
 def loss() -> float:
@@ -98,7 +98,7 @@ def test_a_changed_program_of_the_bench_costs_what_was_planned(name: str) -> Non
 def test_values_that_no_line_reaches_are_counted_and_make_another_step() -> None:
     Path("case.py").write_text(MODEL.format(name="experts-experts"))
     # Without locations.
-    plan = shardcore.plan(Module.parse(catalog.text("experts-experts")), CHIP, seconds=5)
+    plan = shardcore.plan(Module.parse(catalog.text("experts-experts")), CHIP, seconds=60)
     count = len(plan.unreached)
     assert count == plan.record()["unreached"] > 0
     assert f"no line of a file reaches {count} constrained values" in str(plan)

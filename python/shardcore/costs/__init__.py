@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from shardcore.costs.compare import Comparison, compare
 from shardcore.costs.host import HostCost, HostTransfer
-from shardcore.costs.kernels import Kernel
+from shardcore.costs.kernels import AsyncCopies, Kernel
 from shardcore.costs.memory import Lifetime, MemoryPoint, MemoryTimeline
 from shardcore.costs.memory_analysis import MemoryAnalysis
 from shardcore.costs.program import Cost
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from shardcore.partition import Partitioned
 
 __all__ = [
+    "AsyncCopies",
     "CollectiveCost",
     "Comparison",
     "Cost",

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class AsyncCopies:
+    """Copies between HBM and the vector memory of a TPU's core, beside kernels; each once."""
+
+    count: int
+    bytes: int
+    """The bytes of what they copy."""
+
+    bytes_accessed: int
+    """What XLA's ``cost_analysis()`` counts: four times what is copied, three times if that is in
+    slices."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """Ops that a compiler fuses into one kernel. All figures are for one run."""
 

@@ -27,7 +27,7 @@ from shardcore.costs.usage import Usage, usage
 if TYPE_CHECKING:
     from shardcore.calculus.hardware import Hardware
     from shardcore.calculus.measured import Confidence
-    from shardcore.costs.kernels import Kernel
+    from shardcore.costs.kernels import AsyncCopies, Kernel
     from shardcore.costs.rows import Rows
 
 
@@ -174,6 +174,21 @@ class Cost:
         written, FLOPs, seconds and runs of each. Computed when first read.
         """
         return self.rows.kernels
+
+    @property
+    def async_copies(self) -> AsyncCopies:
+        """The copies between HBM and vector memory that :attr:`compiler` adds, those in loops once;
+        none but on TPUs. Computed when first read.
+        """
+        return self.rows.async_copies
+
+    @property
+    def bytes_accessed(self) -> int:
+        """The bytes that ``compiled.cost_analysis()`` of XLA for the chip counts: those of
+        :attr:`kernels` and :attr:`async_copies`, in loops once, vector memory included. What the
+        step moves to and from HBM is :attr:`hbm_bytes`.
+        """
+        return sum(row.bytes_accessed for row in self.kernels) + self.async_copies.bytes_accessed
 
     @property
     def serial_seconds(self) -> float:

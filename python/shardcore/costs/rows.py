@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shardcore.cached_property import cached_property
 from shardcore.costs.batch import Batch, batch_of
 from shardcore.costs.host import DIRECTIONS
-from shardcore.costs.kernels import Kernel, kernels_of
+from shardcore.costs.kernels import AsyncCopies, Kernel, kernels_of
 from shardcore.costs.memory import HOLES, Lifetime, LiveRanges, MemoryPoint, timeline_of
 from shardcore.costs.rates import MATRIX_UNITS
 from shardcore.costs.records import CollectiveCost, LiveValue, OpCost, PeakOp, TimedStep
@@ -124,6 +124,11 @@ class Rows:
             return ()
         seconds = {row.op: row.seconds for row in self.collectives}
         return kernels_of(self._figures, self._compiler, self._rates, seconds)
+
+    @cached_property
+    def async_copies(self) -> AsyncCopies:
+        """The copies between the memories of the chip."""
+        return AsyncCopies(*self._figures.async_copies(self._compiler))
 
     @cached_property
     def peak_bytes(self) -> int:
@@ -283,7 +288,7 @@ class Rows:
         kept = self.steps, self.scopes, self.product_flops
         hosts = self.xla_cpu_peak_bytes, self.flops_counting_loops_once
         on_host = self.host_memory_peak_bytes, self.host_live_at_peak
-        rest = self.kernels, self.batch
+        rest = self.kernels, self.async_copies, self.batch
         return _rows, (*self._key(), *kept, self.lifetimes, *hosts, *on_host, *rest)
 
 
@@ -310,6 +315,7 @@ def _rows(
     host_memory_peak_bytes: int,
     host_live_at_peak: tuple[LiveValue, ...],
     kernels: tuple[Kernel, ...],
+    async_copies: AsyncCopies,
     batch: Batch | None,
 ) -> Rows:
     """Rows made from the given data."""
@@ -322,7 +328,7 @@ def _rows(
     vars(rows).update(flops_counting_loops_once=flops_counting_loops_once)
     vars(rows).update(host_memory_peak_bytes=host_memory_peak_bytes)
     vars(rows).update(host_live_at_peak=host_live_at_peak, kernels=kernels)
-    vars(rows).update(batch=batch)
+    vars(rows).update(async_copies=async_copies, batch=batch)
     return rows
 
 

@@ -99,8 +99,7 @@ class Against:
             yield SideBySide("host_bytes", ours.host_memory_peak_bytes, theirs.host_bytes)
         kernels = ours.kernels
         yield SideBySide("flops", sum(row.flops for row in kernels), theirs.flops)
-        accessed = sum(row.bytes_accessed for row in kernels)
-        yield SideBySide("bytes_accessed", accessed, theirs.bytes_accessed)
+        yield SideBySide("bytes_accessed", ours.bytes_accessed, theirs.bytes_accessed)
         yield SideBySide("kernels", len(kernels), theirs.num_kernels)
 
     def _by_kind(self, figure: str) -> tuple[SideBySide, ...]:

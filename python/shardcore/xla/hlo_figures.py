@@ -37,6 +37,10 @@ _FREE = frozenset(
         "opt-barrier",
     }
 )
+_MEMORY_COPIES = frozenset({"copy-start", "slice-start"})
+"""Copies between the memories of a chip, which no kernel makes."""
+_NO_KERNELS = re.compile(r'custom_call_target="(ConcatBitcast|AllocateBuffer)"')
+"""Calls that only name what such copies write."""
 _CHAIN = re.compile(r'chain_id="\d+"')
 _GATHERED = frozenset({"all_gather", "all_to_all"})
 """The kinds whose operands are parts of what :attr:`Sent.bytes` counts."""
@@ -58,11 +62,15 @@ class Sent:
 
 
 def num_kernels(module: HloModule) -> int:
-    """Return how many instructions start something, those in loops and branches once."""
+    """Return how many instructions start something, those in loops and branches once; copies
+    between the memories of a chip are none.
+    """
     return sum(
         row.opcode not in _ENTERED
         and row.opcode not in _FREE
+        and row.opcode not in _MEMORY_COPIES
         and not row.opcode.endswith(("-done", "-update"))
+        and not _NO_KERNELS.search(row.rest)
         for computation, _ in _entered(module)
         for row in computation.instructions.values()
     )

@@ -11,6 +11,7 @@ use super::buffers::{Places, Run};
 use crate::compilers::accelerator::fusion::Fusion;
 use crate::compilers::accelerator::schedule::Schedule;
 use crate::compilers::target::Compiler;
+use crate::compilers::xla_tpu::async_copies::AsyncCopies;
 use crate::compilers::xla_tpu::entry_layouts::result_bytes;
 use crate::compilers::xla_tpu::tiles::stored_bytes;
 use crate::compilers::Live;
@@ -36,6 +37,8 @@ pub struct Peak {
     pub loc: Span,
     /// The values that are live at that op, in the order of their definition.
     pub live: Vec<Live>,
+    /// The copies between memories of the compiled program, each once.
+    pub copies: AsyncCopies,
 }
 
 /// Memory of the arguments and the results on one device, or on its host.

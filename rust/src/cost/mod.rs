@@ -262,7 +262,7 @@ fn inlined_peak(inlined: &Inlined<'_>, cost: &ProgramCost, chip: Chip, space: Sp
     let op = most.op.map(|op| originals.op(op));
     let memory = if space == Space::Device { &cost.memory } else { &cost.host.memory };
     let bytes = memory.argument_bytes.saturating_add(most.bytes).saturating_add(most.holes);
-    Peak { bytes, holes: most.holes, op, loc, live }
+    Peak { bytes, holes: most.holes, op, loc, live, copies: most.copies }
 }
 
 /// The bytes that XLA:CPU allocates for the program of `local`.

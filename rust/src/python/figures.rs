@@ -181,14 +181,17 @@ impl PyFigures {
         let memory = if on_host { &self.cost.host.memory } else { &self.cost.memory };
         [memory.argument_bytes, memory.output_bytes, memory.alias_bytes]
     }
-    /// The peak of live bytes and holes, in the memory of the device or of its host. Computed when first
-    /// requested.
+    /// The peak of live bytes and holes, in the memory of the device or of its host.
     fn peak_bytes(&self, py: Python<'_>, compiler: &str, on_host: bool) -> u128 {
         self.peak(py, compiler, on_host).bytes
     }
     /// The part of the peak of the device that is between buffers.
     fn hole_bytes(&self, py: Python<'_>, compiler: &str) -> u128 {
         self.peak(py, compiler, false).holes
+    }
+    /// The number of copies between HBM and vector memory, their bytes, and those that XLA's analysis counts, each once.
+    fn async_copies(&self, py: Python<'_>, compiler: &str) -> (u64, u128, u128) {
+        self.peak(py, compiler, false).copies.figures()
     }
     /// FLOPs and transcendentals that the host computes.
     fn host_work(&self) -> (u128, u128) {

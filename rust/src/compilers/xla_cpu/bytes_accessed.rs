@@ -1,7 +1,7 @@
 //! The bytes that XLA's `HloCostAnalysis` counts for a kernel, which are not what it moves: a fused slice reads its result, a fused
 //! broadcast reads its operand once more, and all others that read a parameter share one read. A fused gather or scatter reads all
-//! of its operand. A custom call, such as a convolution of a library, counts nothing; the two halves of an asynchronous collective
-//! count both.
+//! of its operand. On GPUs a custom call, such as a convolution of a library, counts nothing, and the two halves of an asynchronous
+//! collective count both. On TPUs what is read of an array are tiles.
 
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
@@ -35,7 +35,8 @@ impl Builder<'_, '_, '_> {
     ) -> u128 {
         let is_op = kernel.is_op;
         let program = self.program;
-        if is_op && self.is_custom_call(kernel.op) {
+        let is_gpu = self.layouts.compiler().fuses_by_priority();
+        if is_op && is_gpu && self.is_custom_call(kernel.op) {
             return 0;
         }
         let reads = graph.reads(at).iter();
@@ -61,12 +62,12 @@ impl Builder<'_, '_, '_> {
             let made_by = program.defining_op(item.value).filter(|_| is_op);
             let update = made_by.filter(|&op| is_update(program.op_name(op)));
             let bytes = match update {
-                Some(op) => self.works.tensors.bytes(program.operand(op, 1)),
+                Some(op) => self.bytes(program.operand(op, 1)),
                 None => item.bytes,
             };
             written = written.saturating_add(bytes);
         }
-        if !is_op {
+        if !is_op || !is_gpu {
             return read.saturating_add(written);
         }
         let is_collective = self
@@ -107,10 +108,8 @@ impl Builder<'_, '_, '_> {
             let name = if is_named { "" } else { program.op_name(op) };
             let own = match name {
                 "stablehlo.broadcast_in_dim" => whole,
-                "stablehlo.slice" => self.works.tensors.bytes(program.result(op, 0)),
-                "stablehlo.dynamic_slice" if index == 0 => {
-                    self.works.tensors.bytes(program.result(op, 0))
-                }
+                "stablehlo.slice" => self.bytes(program.result(op, 0)),
+                "stablehlo.dynamic_slice" if index == 0 => self.bytes(program.result(op, 0)),
                 _ if is_update(name) && index == 0 => 0,
                 _ => {
                     is_shared = true;

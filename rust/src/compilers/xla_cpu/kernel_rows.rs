@@ -6,37 +6,16 @@ use crate::compilers::xla_cpu::fusion::instruction_fusion::splat;
 use crate::compilers::xla_cpu::fusion::op_facts::Fact;
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Kernel, Read, NONE};
+use crate::compilers::xla_cpu::kernels::kernel_row::KernelRow;
 use crate::compilers::xla_cpu::ragged_rows::Rows;
 use crate::compilers::xla_cpu::Blocks;
-use crate::index::{BlockId, FuncId, OpId, ValueId};
+use crate::compilers::xla_tpu::fused_outputs::fused_rows;
+use crate::index::{BlockId, FuncId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::stablehlo::trips::trip_count;
 use crate::work::cached::Works;
 use crate::work::execution::Execution;
 use crate::work::ops::Movement;
-
-/// A kernel, with its traffic and the number of its runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelRow {
-    /// The op whose result it writes; for a copy the op that reads the copy.
-    pub op: OpId,
-    /// The producers that are fused into it.
-    pub fused: Vec<OpId>,
-    /// Whether it copies an operand of `op`, and does not compute `op`.
-    pub is_copy: bool,
-    /// Bytes that each run reads.
-    pub read: u128,
-    /// Those of them that are in the cache, since they were read or written shortly before.
-    pub cached: u128,
-    /// Bytes that each run writes.
-    pub written: u128,
-    /// The elements of the smallest array that it reads, except scalars.
-    pub smallest: u128,
-    /// The bytes that XLA's analysis counts for each run, if they are asked for.
-    pub accessed: u128,
-    /// The number of runs; 0 if it is compiled, and the host does without it.
-    pub runs: u128,
-}
 
 /// A model of a cache with LRU replacement.
 struct Cache {
@@ -143,7 +122,7 @@ impl Blocks<'_, '_, '_> {
         if cache.size > 0 {
             cache.used = vec![None; graph.items.len()];
         }
-        rows.reserve(graph.kernels.len());
+        let mut found: Vec<(u32, KernelRow)> = Vec::with_capacity(graph.kernels.len());
         let runs = if self.is_counted(block) { 0 } else { self.execution.times(block) };
         let numbered = || graph.kernels.iter().zip(0..);
         if runs > 1 && self.is_loop(block) {
@@ -177,17 +156,15 @@ impl Blocks<'_, '_, '_> {
             };
             let sizes = graph.reads(at).iter().map(|read| elements(read.item));
             let smallest = sizes.filter(|&size| size > 1).min().unwrap_or_default();
-            rows.push(KernelRow {
-                op,
-                fused,
-                is_copy,
-                read,
-                cached,
-                written,
-                smallest,
-                accessed,
-                runs,
-            });
+            let row =
+                KernelRow { op, fused, is_copy, read, cached, written, smallest, accessed, runs };
+            found.push((at, row));
+        }
+        if self.builder.layouts.compiler().has_vector_memory() {
+            let Builder { program, works, storage, .. } = &mut self.builder;
+            rows.extend(fused_rows((program, works), &storage.facts, graph, found));
+        } else {
+            rows.extend(found.into_iter().map(|(_, row)| row));
         }
     }
     /// Whether `block` is the condition of a loop whose trips are known, which XLA for GPUs counts on the host.

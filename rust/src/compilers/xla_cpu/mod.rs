@@ -31,6 +31,7 @@ use crate::compilers::xla_cpu::buffer_assignment::results::{is_live, made};
 use crate::compilers::xla_cpu::kernels::builder::Builder;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, NONE};
 use crate::compilers::xla_cpu::kernels::hoisted::hoisted;
+use crate::compilers::xla_tpu::async_copies::AsyncCopies;
 use crate::compilers::xla_tpu::cost_analysis::Needs;
 use crate::compilers::Live;
 use crate::index::{BlockId, FuncId, OpId, ValueId};
@@ -51,6 +52,8 @@ pub struct CompiledPeak {
     pub live: Vec<Live>,
     /// Bytes between buffers that are allocated, too.
     pub holes: u128,
+    /// The copies between memories.
+    pub copies: AsyncCopies,
 }
 
 /// The peak of a block, without its arguments.
@@ -157,7 +160,9 @@ impl<'p, 'w, 'a> Blocks<'p, 'w, 'a> {
             *bytes = bytes.saturating_add(outputs);
         }
         let bytes = peak.bytes.saturating_add(outputs);
-        let peak = CompiledPeak { bytes, op, live, holes: 0 };
+        let inside = self.peaks.values().map(|peak| peak.needs.copies);
+        let copies = inside.fold(liveness.needs.copies, AsyncCopies::and);
+        let peak = CompiledPeak { bytes, op, live, holes: 0, copies };
         (peak, entry, taken)
     }
     fn peak_of(&mut self, block: BlockId) -> Peak {

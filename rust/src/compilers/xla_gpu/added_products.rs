@@ -3,7 +3,7 @@
 //!
 //! Source: XLA's `GemmRewriter` (`FuseMatrixBiasAdd`).
 
-use crate::compilers::xla_cpu::kernel_rows::KernelRow;
+use crate::compilers::xla_cpu::kernels::kernel_row::KernelRow;
 use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;

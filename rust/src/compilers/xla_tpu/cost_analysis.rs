@@ -5,6 +5,7 @@
 
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Read};
+use crate::compilers::xla_tpu::async_copies::AsyncCopies;
 use crate::compilers::xla_tpu::product_fusion::is_product;
 use crate::index::OpId;
 use crate::ir::{OpKind, Program};
@@ -27,7 +28,7 @@ pub struct Needs {
     /// The bytes that are read and written.
     pub bytes: f64,
     /// The copies between vector memory and HBM, in the block itself.
-    pub copies: u64,
+    pub copies: AsyncCopies,
 }
 
 impl Needs {
@@ -38,7 +39,7 @@ impl Needs {
             vector_bytes: self.vector_bytes.max(other.vector_bytes),
             flops: self.flops + other.flops,
             bytes: self.bytes + other.bytes,
-            copies: 0,
+            copies: AsyncCopies::default(),
         }
     }
 }

@@ -11,6 +11,7 @@
 use crate::compilers::compilation::ChipFacts;
 use crate::compilers::xla_cpu::buffer_assignment::liveness::{taken, Liveness};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, Item, Kernel, Read, NONE};
+use crate::compilers::xla_tpu::async_copies::AsyncCopies;
 use crate::compilers::xla_tpu::cost_analysis::{
     read_bytes, runs_blocks, CostAnalysis, KernelCosts, Needs,
 };
@@ -88,7 +89,7 @@ struct Assignment<'c> {
     /// The most seconds between two uses.
     longest: f64,
     /// The copies between the memories.
-    copies: u64,
+    copies: AsyncCopies,
 }
 
 impl Liveness {
@@ -117,7 +118,14 @@ impl Liveness {
         }
         let longest = costs.copy(facts.fast_bytes) * MOST_COPIES;
         let idle = (0..count as u32).map(|at| costs.at(at)).collect();
-        let mut assignment = Assignment { costs: &costs, vector, room, idle, longest, copies: 0 };
+        let mut assignment = Assignment {
+            costs: &costs,
+            vector,
+            room,
+            idle,
+            longest,
+            copies: AsyncCopies::default(),
+        };
         let mut values = self.values(program, graph, |kernel, at| {
             facts.fast_results || costs.computes(at) == 0.0 && is_fusion(program, graph, kernel)
         });
@@ -251,7 +259,7 @@ impl Assignment<'_> {
         }
         if value.is_returned {
             if place.in_hbm.is_none() {
-                self.copies += 1;
+                self.copies.add_eviction(value.bytes);
             }
             let from = place.in_hbm.map_or((made + 1).min(end), |(from, _)| from);
             place.in_hbm = Some((from, end));
@@ -277,7 +285,7 @@ impl Assignment<'_> {
         // It is in HBM from where it is made, or copied there right after that.
         let first = if is_first { made } else { made + 1 };
         if place.in_hbm.is_none() && !is_first {
-            self.copies += 1;
+            self.copies.add_eviction(value.bytes);
         }
         let (from, until) = place.in_hbm.unwrap_or((first, first));
         place.held_until = None;
@@ -311,9 +319,9 @@ impl Assignment<'_> {
         let later = preferred..=latest.min(preferred.saturating_add(MAX_TRIED));
         let sooner = (earliest.max(preferred.saturating_sub(MAX_TRIED))..preferred).rev();
         let mut starts = later.chain(sooner).chain([latest]);
-        let start = starts.find(|&start| self.copies((start, at), copy))?;
+        let start = starts.find(|&start| self.takes_time((start, at), copy))?;
         self.vector.take((start + 1, at), counted(value.bytes));
-        self.copies += 1;
+        self.copies.add_prefetch(value.bytes);
         Some(at - 1)
     }
     /// Whether there is room for `bytes`.
@@ -325,7 +333,7 @@ impl Assignment<'_> {
         self.vector.last_over(range, counted(self.room.saturating_sub(bytes)))
     }
     /// Takes the `seconds` of a copy from what kernels between two positions leave, if they do.
-    fn copies(&mut self, (start, end): (u32, u32), seconds: f64) -> bool {
+    fn takes_time(&mut self, (start, end): (u32, u32), seconds: f64) -> bool {
         let between = start as usize + 1..end as usize;
         let mut left = seconds;
         let mut until = between.start;

@@ -2,12 +2,14 @@
 //!
 //! That compiler is not public: each file says what its compiled programs show, and the compiled programs of `tests/accelerators` hold it.
 
+pub mod async_copies;
 pub mod before_partitioning;
 pub mod bfloat16_propagation;
 pub mod convolution_layouts;
 pub mod cost_analysis;
 pub mod cross_program_prefetch;
 pub mod entry_layouts;
+pub mod fused_outputs;
 pub mod latency_estimator;
 pub mod memory_space_assignment;
 pub mod multi_output_fusion;

@@ -330,7 +330,7 @@ impl<'p> Walk<'p> {
         starts.push(self.found.moments.len() as u32);
         let several = |&&kernel: &&u32| graph.makes(kernel).len() > 1;
         self.num_tuples +=
-            liveness.needs.copies + liveness.order.iter().filter(several).count() as u64;
+            liveness.needs.copies.count + liveness.order.iter().filter(several).count() as u64;
         let last = liveness.order.len().saturating_sub(1);
         let mut places = vec![None; graph.items.len()];
         for (at, (item, span)) in graph.items.iter().zip(&liveness.spans).enumerate() {

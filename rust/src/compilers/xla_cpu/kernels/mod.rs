@@ -5,6 +5,7 @@ mod carried;
 mod collective_sets;
 pub mod graph;
 pub mod hoisted;
+pub mod kernel_row;
 mod merged_dots;
 mod of_block;
 pub mod operands;
