@@ -363,7 +363,7 @@ def test_modules_have_their_costs(browser: Browser, tmp_path: Path) -> None:
         "-> tensor<8x64xf32> {", "-> (tensor<8x64xf32>, tensor<8x64xf32>) {", 1
     )
     result = Module.parse(returned).propagate()
-    result.report(path, "tpu-v5e")
+    result.report(path, "tpu-v5e", compiler="none")
     browser.open(path)
     assert browser.mistakes() == []
     assert texts(browser, "#modules > details > summary b") == ["net"]

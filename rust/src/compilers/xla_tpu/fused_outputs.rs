@@ -11,7 +11,7 @@ use crate::compilers::xla_cpu::fusion::op_facts::{Fact, Facts};
 use crate::compilers::xla_cpu::kernels::graph::{Graph, NONE};
 use crate::compilers::xla_cpu::kernels::kernel_row::KernelRow;
 use crate::compilers::xla_tpu::product_fusion::is_product;
-use crate::index::OpId;
+use crate::index::{OpId, ValueId};
 use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -73,7 +73,10 @@ pub fn fused_rows(
         if class != Class::Other {
             for read in graph.reads(kernel) {
                 let item = graph.stored_as(read.item);
-                if works.tensors.of(graph.items[item as usize].value).elements == elements {
+                let is_apart = is_behind_barrier(program, graph.items[read.item as usize].value);
+                if !is_apart
+                    && works.tensors.of(graph.items[item as usize].value).elements == elements
+                {
                     wholes.push(item);
                 }
             }
@@ -187,6 +190,23 @@ impl Groups<'_> {
     }
 }
 
+/// Whether `value` is the result of a barrier, or another name of one.
+fn is_behind_barrier(program: &Program, mut value: ValueId) -> bool {
+    for _ in 0..MAX_SIBLINGS {
+        match program.defining_op(value) {
+            Some(op) if program.op_name(op) == "stablehlo.optimization_barrier" => return true,
+            Some(op) if is_rearranged(program, op) => value = program.operand(op, 0),
+            _ => break,
+        }
+    }
+    false
+}
+
+/// Whether `op` only transposes or reshapes.
+fn is_rearranged(program: &Program, op: OpId) -> bool {
+    matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.reshape")
+}
+
 /// What the kernel of `row` computes, and the elements that it loops over.
 fn class_of(
     (program, works): (&Program, &mut Works<'_>),
@@ -212,9 +232,8 @@ fn class_of(
 
 /// Whether the kernel of `row` only transposes what a product writes, or what only products read.
 fn is_layout(program: &Program, graph: &Graph, kernel: u32, row: &KernelRow) -> bool {
-    let is_kept =
-        |op: OpId| matches!(program.op_name(op), "stablehlo.transpose" | "stablehlo.reshape");
-    if row.is_copy || !is_kept(row.op) || !row.fused.iter().all(|&op| is_kept(op)) {
+    let mut ops = std::iter::once(&row.op).chain(&row.fused);
+    if row.is_copy || !ops.all(|&op| is_rearranged(program, op)) {
         return false;
     }
     let made_by = |item: u32| program.defining_op(graph.items[item as usize].value);
