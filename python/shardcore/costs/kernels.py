@@ -44,7 +44,8 @@ class Kernel:
     written_bytes: int
     bytes_accessed: int
     """What XLA's ``cost_analysis()`` counts, which is not what it moves: a call of a library is
-    nothing, and an asynchronous collective is counted when it starts and when it is done."""
+    nothing, and an asynchronous collective is counted when it starts and when it is done; on TPUs
+    arrays are whole tiles."""
     seconds: float
     """Seconds at achieved rates; for a collective, at the full bandwidth of its links."""
     count: int

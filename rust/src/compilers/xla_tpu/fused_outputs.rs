@@ -16,11 +16,15 @@ use crate::ir::{OpKind, Program};
 use crate::work::cached::Works;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The most kernels that are visited to see whether one depends on another.
-const MAX_VISITED: usize = 256;
+/// The most reads that are followed to see whether one kernel depends on another.
+const MAX_FOLLOWED: usize = 4096;
 
-/// The most groups that read an array and are tried.
+/// The most groups that read an array and are tried, and the most that a kernel tries.
 const MAX_SIBLINGS: usize = 4;
+const MAX_TRIED: usize = 16;
+
+/// The most names of a value that are followed.
+const MAX_NAMES: usize = 8;
 
 /// What a kernel computes, as far as it may have more results.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,8 +53,9 @@ struct Groups<'g> {
     group_of: Vec<u32>,
     /// The last groups that read each item and loop over its elements.
     readers: FxHashMap<u32, Vec<u32>>,
-    /// What each group reads or writes.
+    /// What each group reads or writes, and the ops of each.
     touched: FxHashSet<(u32, u32)>,
+    ops: FxHashSet<(u32, OpId)>,
 }
 
 /// `rows` of kernels of `graph`, each with its number, in program order, of which several may become one.
@@ -61,8 +66,8 @@ pub fn fused_rows(
     rows: Vec<(u32, KernelRow)>,
 ) -> Vec<KernelRow> {
     let group_of = vec![NONE; graph.kernels.len()];
-    let (groups, readers, touched) = Default::default();
-    let mut groups = Groups { graph, groups, group_of, readers, touched };
+    let (groups, readers, touched, ops) = Default::default();
+    let mut groups = Groups { graph, groups, group_of, readers, touched, ops };
     let mut found: Vec<KernelRow> = Vec::with_capacity(rows.len());
     for (kernel, row) in rows {
         if is_layout(program, graph, kernel, &row) {
@@ -89,9 +94,11 @@ pub fn fused_rows(
             place
         } else {
             let members = Vec::new();
+            let place = groups.groups.len() as u32;
             groups.groups.push(Group { class, elements, members, row: found.len() });
+            groups.ops.extend(row.fused.iter().chain([&row.op]).map(|&op| (place, op)));
             found.push(row);
-            groups.groups.len() as u32 - 1
+            place
         };
         groups.join(place, kernel, &wholes);
     }
@@ -107,7 +114,8 @@ impl Groups<'_> {
         let made_by = wholes.iter().map(|&item| self.graph.items[item as usize].made_by);
         let makers = made_by.filter(|&by| by != NONE).map(|by| self.group_of[by as usize]);
         let siblings = wholes.iter().filter_map(|item| self.readers.get(item)).flatten().copied();
-        let mut tried = makers.filter(|&group| group != NONE).chain(siblings);
+        let tried = makers.filter(|&group| group != NONE).chain(siblings);
+        let mut tried = tried.take(MAX_TRIED);
         tried.find(|&place| {
             let group = &self.groups[place as usize];
             let takes = match group.class {
@@ -121,36 +129,40 @@ impl Groups<'_> {
     /// Whether `kernel` needs something besides `wholes` that depends on the group at `place`, or that takes too long to see.
     fn depends(&self, kernel: u32, place: u32, wholes: &[u32]) -> bool {
         let first = self.groups[place as usize].members[0];
-        let makers = |at: u32, open: &mut Vec<u32>, known: &[u32]| {
-            for read in self.graph.reads(at) {
+        let mut left = MAX_FOLLOWED;
+        let mut makers = |at: u32, open: &mut Vec<u32>, known: &[u32]| {
+            let reads = self.graph.reads(at);
+            let is_short = reads.len() < left;
+            left = left.saturating_sub(reads.len() + 1);
+            for read in reads.iter().filter(|_| is_short) {
                 let item = self.graph.stored_as(read.item);
                 let by = self.graph.items[item as usize].made_by;
-                let is_known = || known.contains(&item) && self.group_of[by as usize] == place;
+                let is_known =
+                    || known.binary_search(&item).is_ok() && self.group_of[by as usize] == place;
                 if by != NONE && by >= first && !is_known() {
                     open.push(by);
                 }
             }
+            is_short
         };
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         let mut open: Vec<u32> = Vec::new();
-        makers(kernel, &mut open, wholes);
+        let mut is_seen = makers(kernel, &mut open, wholes);
         while let Some(at) = open.pop() {
             let own = self.group_of[at as usize];
-            if own == place || seen.len() > MAX_VISITED {
+            if own == place || !is_seen {
                 return true;
             }
             if seen.insert(at) {
                 let alone = [at];
                 let members = self.groups.get(own as usize).map_or(&alone[..], |it| &it.members);
-                for &member in members {
-                    makers(member, &mut open, &[]);
-                }
+                is_seen = members.iter().all(|&member| makers(member, &mut open, &[]));
             }
         }
-        false
+        !is_seen
     }
     /// Adds `kernel` to the group at `place`, whose row is `host`.
-    fn add_row(&self, (place, host): (u32, &mut KernelRow), kernel: u32, row: KernelRow) {
+    fn add_row(&mut self, (place, host): (u32, &mut KernelRow), kernel: u32, row: KernelRow) {
         // What the group reads or makes is read once.
         let again = self.graph.reads(kernel).iter().map(|read| {
             let item = self.graph.stored_as(read.item);
@@ -165,8 +177,7 @@ impl Groups<'_> {
         host.written = host.written.saturating_add(row.written);
         host.accessed = host.accessed.saturating_add(row.accessed.saturating_sub(again));
         let ops = std::iter::once(row.op).chain(row.fused);
-        let known: FxHashSet<OpId> = host.fused.iter().copied().chain([host.op]).collect();
-        host.fused.extend(ops.filter(|op| !known.contains(op)));
+        host.fused.extend(ops.filter(|&op| self.ops.insert((place, op))));
     }
     /// Makes `kernel`, which reads all of `wholes`, a member of the group at `place`.
     fn join(&mut self, place: u32, kernel: u32, wholes: &[u32]) {
@@ -192,7 +203,7 @@ impl Groups<'_> {
 
 /// Whether `value` is the result of a barrier, or another name of one.
 fn is_behind_barrier(program: &Program, mut value: ValueId) -> bool {
-    for _ in 0..MAX_SIBLINGS {
+    for _ in 0..MAX_NAMES {
         match program.defining_op(value) {
             Some(op) if program.op_name(op) == "stablehlo.optimization_barrier" => return true,
             Some(op) if is_rearranged(program, op) => value = program.operand(op, 0),
